@@ -98,6 +98,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   installValidation(app, sharedSchemas);
   installSerialization(app, sharedSchemas);
   app.decorateRequest('filesToAttach');
+  app.decorateRequest('filesOfBatch');
   const methods = installMethodNotAllowed(app, { operations });
   const refusedSends = createRefusedSends();
   installAccess(app, {

@@ -79,6 +79,7 @@ import {
   DraftPreviewRecord,
   RejectDraft,
 } from './drafts/approvals.routes.ts';
+import { DraftOutcomeRecord } from './drafts/decision-wait.routes.ts';
 import { DraftApproval, DraftFields, DraftRecord, MinimalDraft, SendDraft } from './drafts/drafts.schemas.ts';
 import { EventRecord, eventSchemas } from './events/events.schemas.ts';
 import { ExportRecord } from './exports/exports.schemas.ts';
@@ -90,11 +91,13 @@ import {
   InvitationRecord,
   MinimalInvitation,
 } from './invitations/invitations.schemas.ts';
+import { ItemProblem } from './item-error.ts';
 import { CredentialRecord } from './me/me.schemas.ts';
 import { Address, AddressSeen } from './messages/addresses.ts';
 import { AgentMessage } from './messages/agent-message.schemas.ts';
+import { BatchResults, SendMessages } from './messages/batch.routes.ts';
 import { MessageCode, MessageInvite, MessageLink } from './messages/findings.schemas.ts';
-import { Labels } from './messages/labels.routes.ts';
+import { ChangeLabelsOfMany, LabelResults, Labels } from './messages/labels.routes.ts';
 import {
   MessageListItem,
   MessageRecord,
@@ -104,7 +107,6 @@ import {
 } from './messages/messages.schemas.ts';
 import { RawMessage } from './messages/raw.routes.ts';
 import { ThreadRecord, ThreadSummary } from './messages/threads.schemas.ts';
-import { TimedOut } from './messages/wait.routes.ts';
 import {
   Metrics,
   MetricsActivity,
@@ -191,6 +193,7 @@ import {
   SignInByPasskey,
 } from './people/passkeys.schemas.ts';
 import { RevokeAllSessions, SessionRecord } from './people/sessions.schemas.ts';
+import { TimedOut } from './plugins/held-answers.ts';
 import { RawMailResult } from './providers/raw-mail.routes.ts';
 import { RefusalRecord } from './refusals/refusals.schemas.ts';
 import {
@@ -277,6 +280,7 @@ export const sharedSchemas = [
   RejectDraft,
   ApprovedRecipientRecord,
   DraftPreviewRecord,
+  DraftOutcomeRecord,
   DraftRecord,
   MinimalDraft,
   SendDraft,
@@ -291,6 +295,11 @@ export const sharedSchemas = [
   MinimalMessage,
   TimedOut,
   SendMessage,
+  SendMessages,
+  ItemProblem,
+  BatchResults,
+  ChangeLabelsOfMany,
+  LabelResults,
   Labels,
   RawMessage,
   ReplyToMessage,

@@ -6,9 +6,11 @@ import {
   type FileMetadata,
   type FileToAttach,
   findMediaTypeError,
+  type StoredFile,
 } from '../../domain/attachments/stored-file.ts';
+import type { Scope } from '../../domain/identity/scope.ts';
 import { sanitizeFileName } from '../../domain/mime/file-name.ts';
-import { invalid } from '../../platform/errors.ts';
+import { AppError, invalid } from '../../platform/errors.ts';
 import type { AttachmentInput } from './attachments.schemas.ts';
 
 declare module 'fastify' {
@@ -34,12 +36,52 @@ export function storeBodyFiles(attachments: AttachmentService): (request: Fastif
       files.filter((file) => 'bytes' in file),
     );
     const next = stored.values();
-    request.filesToAttach = files.flatMap((file): FileToAttach[] => {
-      if (!('bytes' in file)) return [file];
-      const { value } = next.next();
-      return value ? [{ kind: 'stored', file: value }] : [];
-    });
+    request.filesToAttach = files.flatMap((file) => takeStored(file, next));
   };
+}
+
+/**
+ * Stores the files of several messages that are sent as base64, together.
+ *
+ * @returns for each message its files, or why they are refused.
+ */
+export async function storeEntries(
+  attachments: AttachmentService,
+  scope: Scope,
+  messages: readonly (readonly Entry[])[],
+): Promise<(FileToAttach[] | AppError)[]> {
+  const parsed = messages.map((entries) => tryRefusable(() => entries.map(parseEntry)));
+  const inline = parsed.flatMap((files) =>
+    files instanceof AppError ? [] : files.filter((file) => 'bytes' in file),
+  );
+  const stored = await attachments.storeFiles(scope, inline).catch(asRefusal);
+  const next = stored instanceof AppError ? undefined : stored.values();
+  return parsed.map((files) => {
+    if (files instanceof AppError) return files;
+    if (stored instanceof AppError && files.some((file) => 'bytes' in file)) return stored;
+    return files.flatMap((file) => takeStored(file, next));
+  });
+}
+
+function tryRefusable<Result>(work: () => Result): Result | AppError {
+  try {
+    return work();
+  } catch (error) {
+    return asRefusal(error);
+  }
+}
+
+/** @throws the error itself if it is an error of the service. */
+function asRefusal(error: unknown): AppError {
+  if (error instanceof AppError && error.status < 500) return error;
+  throw error;
+}
+
+/** The file with its bytes in storage. */
+function takeStored(file: ParsedEntry, stored: Iterator<StoredFile> | undefined): FileToAttach[] {
+  if (!('bytes' in file)) return [file];
+  const next = stored?.next();
+  return next && !next.done ? [{ kind: 'stored', file: next.value }] : [];
 }
 
 type ParsedEntry = { metadata: FileMetadata; bytes: Buffer } | Extract<FileToAttach, { kind: 'existing' }>;

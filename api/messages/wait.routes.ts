@@ -2,15 +2,12 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { MessageDetails } from '../../domain/messages/message-details.ts';
-import type {
-  MessageCriteria,
-  MessageWait,
-  MessageWaitService,
-} from '../../domain/messages/message-wait.service.ts';
+import type { MessageCriteria, MessageWaitService } from '../../domain/messages/message-wait.service.ts';
 import type { OutcomeWaitService } from '../../domain/outbound/outcome-wait.service.ts';
 import { isId } from '../../platform/ids.ts';
-import { type OpenResponses, readRefusal } from '../plugins/open-responses.ts';
-import { enumOf, id, MAX_ID_LENGTH, problems, ref, resource, strictObject, text } from '../schemas.ts';
+import { answerWhenFound, TimedOut, timeout } from '../plugins/held-answers.ts';
+import type { OpenResponses } from '../plugins/open-responses.ts';
+import { enumOf, id, MAX_ID_LENGTH, problems, ref, strictObject, text } from '../schemas.ts';
 import { parseTime } from '../time.ts';
 import { addressFilter, readAddressFilter } from './address-filter.schemas.ts';
 import { type MessageViews, textParameters } from './message-views.ts';
@@ -20,14 +17,6 @@ const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
 const ThreadParams = strictObject({ id: id('Thread id (thr_…).') });
 const MessageParams = strictObject({ id: id('Message id (msg_…).') });
 
-const timeout = {
-  timeout_seconds: Type.Integer({
-    minimum: 1,
-    maximum: 300,
-    default: 30,
-    description: 'How long to wait; proxies must allow responses that take this long.',
-  }),
-};
 const TimeoutQuery = strictObject({ ...timeout, ...textParameters });
 const WaitQuery = strictObject({
   ...timeout,
@@ -46,16 +35,6 @@ const WaitQuery = strictObject({
   ),
 });
 type WaitQuery = Static<typeof WaitQuery>;
-
-export const TimedOut = resource(
-  'timeout',
-  { timed_out: Type.Literal(true) },
-  {
-    $id: 'TimedOut',
-    title: 'TimedOut',
-    description: 'Nothing happened in time, or the service is restarting: call again.',
-  },
-);
 
 const Found = Type.Union([ref(MessageRecord), ref(TimedOut)], {
   description: 'The message, or timed_out.',
@@ -79,7 +58,9 @@ export const waitRoutes =
     heartbeatMs,
   }: WaitRoutesOptions): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const options = { messageViews, openResponses, heartbeatMs };
+    const options = { openResponses, heartbeatMs };
+    const answer = (request: FastifyRequest, reply: FastifyReply) => (found: MessageDetails) =>
+      messageViews.presentRead(request, reply, found);
     const config = { permission: 'messages:read', heldOpen: true } as const;
 
     app.get(
@@ -99,7 +80,8 @@ export const waitRoutes =
       async (request, reply) => {
         const { scope, params, query } = request;
         const wait = await messageWaits.begin(scope, params.inboxId, readCriteria(query));
-        return answerWhenFound(wait, { request, reply, timeoutSeconds: query.timeout_seconds, ...options });
+        const held = { request, reply, timeoutSeconds: query.timeout_seconds, ...options };
+        return answerWhenFound(wait, answer(request, reply), held);
       },
     );
 
@@ -121,7 +103,8 @@ export const waitRoutes =
       async (request, reply) => {
         const { scope, params, query } = request;
         const wait = await messageWaits.beginInThread(scope, params.id, readCriteria(query));
-        return answerWhenFound(wait, { request, reply, timeoutSeconds: query.timeout_seconds, ...options });
+        const held = { request, reply, timeoutSeconds: query.timeout_seconds, ...options };
+        return answerWhenFound(wait, answer(request, reply), held);
       },
     );
 
@@ -144,59 +127,12 @@ export const waitRoutes =
       async (request, reply) => {
         const { scope, params, query } = request;
         const wait = await outcomeWaits.begin(scope, params.id);
-        return answerWhenFound(wait, { request, reply, timeoutSeconds: query.timeout_seconds, ...options });
+        const held = { request, reply, timeoutSeconds: query.timeout_seconds, ...options };
+        return answerWhenFound(wait, answer(request, reply), held);
       },
     );
     done();
   };
-
-interface HeldRequest {
-  request: FastifyRequest;
-  reply: FastifyReply;
-  timeoutSeconds: number;
-  messageViews: MessageViews;
-  openResponses: OpenResponses;
-  heartbeatMs: number;
-}
-
-async function answerWhenFound(
-  wait: MessageWait,
-  { request, reply, timeoutSeconds, messageViews, openResponses, heartbeatMs }: HeldRequest,
-): Promise<Static<typeof Found>> {
-  try {
-    const signal = openResponses.admit(request, reply);
-    signal.addEventListener('abort', wait.close, { once: true });
-    const deadline = performance.now() + timeoutSeconds * 1000;
-    const found = await waitUntil(deadline, { wait, request, signal, heartbeatMs });
-    return found
-      ? await messageViews.presentRead(request, reply, found)
-      : { object: 'timeout', timed_out: true };
-  } finally {
-    wait.close();
-  }
-}
-
-interface OpenWait {
-  wait: MessageWait;
-  request: FastifyRequest;
-  signal: AbortSignal;
-  heartbeatMs: number;
-}
-
-async function waitUntil(
-  deadline: number,
-  { wait, request, signal, heartbeatMs }: OpenWait,
-): Promise<MessageDetails | undefined> {
-  for (;;) {
-    const remainingMs = deadline - performance.now();
-    if (remainingMs <= 0 || signal.aborted) return undefined;
-    const found = await wait.next(Math.min(remainingMs, heartbeatMs));
-    const refusal = readRefusal(signal);
-    if (refusal) throw refusal;
-    if (found) return found;
-    if (remainingMs > heartbeatMs && !signal.aborted) await request.recheckAccess();
-  }
-}
 
 function readCriteria({ from: sender, subject, since, for: wanted }: WaitQuery): MessageCriteria {
   const from = readAddressFilter('from', sender);

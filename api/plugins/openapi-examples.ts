@@ -24,9 +24,16 @@ export const REQUEST_EXAMPLES: Readonly<Record<string, object>> = {
     html_body: '<p>Here it is.</p>',
     attachments: [{ filename: 'report.csv', content_type: 'text/csv', content: 'YSxiCjEsMgo=' }],
   },
+  SendMessages: {
+    messages: [
+      { to: ['ada@people.example'], subject: 'Your invoice', text_body: 'It is attached.' },
+      { to: ['bob@people.example'], subject: 'Your invoice', text_body: 'It is attached.' },
+    ],
+  },
   ReplyToMessage: { text_body: 'Yes, please send it.', html_body: '<p>Yes, please send it.</p>' },
   ForwardMessage: { to: [{ email: 'bob@people.example' }], text_body: 'Please take over.' },
   ChangeLabels: { labels: ['invoice', 'to-do'] },
+  ChangeLabelsOfMany: { ids: ['msg_01jc2v5x9ke4vbs1ap0qj5ws2f'], add: ['done'], remove: ['to-do'] },
   CreateWebhookEndpoint: {
     url: 'https://receiver.example.com/hook',
     events: ['message.received', 'message.bounced'],

@@ -60,7 +60,7 @@ export function createMailRooms(
       messages: messages.messages,
       eventStreams,
     }),
-    ...createDrafts({ ...sending, converter }),
+    ...createDrafts({ ...sending, converter, eventStreams }),
     ...createDeliverability({
       database,
       unsubscribeLinks: shared.unsubscribeLinks,

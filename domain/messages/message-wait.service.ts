@@ -6,6 +6,7 @@ import type { Event } from '../events/event.entity.ts';
 import { FEED_START, type FeedPosition, positionOf, readEvents } from '../events/event-feed.ts';
 import type { EventStreams } from '../events/event-stream.ts';
 import type { EventDataByType } from '../events/event-types.ts';
+import type { Wait } from '../events/wait.ts';
 import { columnsWithin, type Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { isHidden } from './hidden-labels.ts';
@@ -34,11 +35,7 @@ export type MessageWaitService = ReturnType<typeof createMessageWaitService>;
  */
 export const DEFAULT_LOOKBACK_MS = 30_000;
 
-export interface MessageWait {
-  /** Returns the first message that matches; undefined after `waitMs` or when closed. */
-  next(waitMs: number): Promise<MessageDetails | undefined>;
-  close(): void;
-}
+export type MessageWait = Wait<MessageDetails>;
 
 export interface MessageWaitOptions {
   database: Database;

@@ -1,3 +1,4 @@
+import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { columnsWithin, type Scope } from '../identity/scope.ts';
@@ -8,13 +9,19 @@ import { type Thread, ThreadEntity } from './thread.entity.ts';
  * a filter by it finds nothing.
  */
 export async function resolveThreadId(db: Db, threadId: string): Promise<string> {
+  const [living] = await resolveThreadIds(db, [threadId]);
+  return living ?? threadId;
+}
+
+/** Returns the living threads of several thread ids. */
+async function resolveThreadIds(db: Db, threadIds: readonly string[]): Promise<string[]> {
   // A merge usually makes every alias name the living thread, but skips aliases that are locked.
   const living = await db
     .withRecursive('chain', (cte) =>
       cte
         .selectFrom('threads')
         .select(['id', 'merged_into_id'])
-        .where('id', '=', threadId)
+        .where('id', '=', anyOf(threadIds))
         .unionAll(
           cte
             .selectFrom('threads as next')
@@ -24,9 +31,10 @@ export async function resolveThreadId(db: Db, threadId: string): Promise<string>
     )
     .selectFrom('chain')
     .select('id')
+    .distinct()
     .where('merged_into_id', 'is', null)
-    .executeTakeFirst();
-  return living?.id ?? threadId;
+    .execute();
+  return living.map(({ id }) => id);
 }
 
 /** Columns that a thread must have, such as those of `columnsWithin`. */
@@ -65,6 +73,28 @@ export async function lockLivingThread(
       .executeTakeFirst();
     if (!thread?.mergedIntoId) return thread ?? null;
     id = await resolveThreadId(db, id);
+  }
+}
+
+/**
+ * Locks the living threads of several thread ids, in the order of their ids, so that two calls do not wait for each other.
+ * Threads that a merge ended meanwhile are resolved again.
+ */
+export async function lockLivingThreads(db: Db, threadIds: readonly string[]): Promise<void> {
+  for (let ids = [...new Set(threadIds)]; ids.length > 0; ) {
+    const threads = await db
+      .selectFrom('threads')
+      .select(['id', 'merged_into_id as mergedIntoId'])
+      .where('id', '=', anyOf(ids))
+      .orderBy('id')
+      .forUpdate()
+      .execute();
+    const merged = threads.filter(({ mergedIntoId }) => mergedIntoId !== null);
+    if (merged.length === 0) return;
+    ids = await resolveThreadIds(
+      db,
+      merged.map(({ id }) => id),
+    );
   }
 }
 

@@ -74,6 +74,8 @@ const READ_BY_WRITERS: Record<string, string> = {
   'billingUnversioned.portal': 'the response is where the portal is',
   'billingUnversioned.changePlan': 'billing:manage also reads the subscription',
   'billingUnversioned.cancel': 'billing:manage also reads the subscription',
+  'messages.changeLabels': 'the response has the ids of the request and errors, and no content',
+  'messages.sendBatch': 'the response has new ids and errors, and no content',
   'attachments.upload': 'the response describes the bytes of the request',
 };
 

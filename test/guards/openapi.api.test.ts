@@ -88,6 +88,7 @@ describe('the schemas that routes serialize by', () => {
   /** Objects whose fields are not known beforehand, with their reason. */
   const OPEN: Record<string, string> = {
     Problem: 'further fields of an error, which the service itself adds',
+    ItemProblem: 'as Problem',
     'Event/properties/data': 'depends on the type; a schema of its own for each',
     'UsageEvent/properties/data': 'depends on the type',
     'StaffJob/properties/query/anyOf': 'the filter of the request',

@@ -192,6 +192,11 @@ function findViolation(
   if (REFUSED_TO_BOUND_KEYS.test(name)) return status === 403 || status === 404 ? undefined : 'is not 403:';
   if (position === 'x-env-id' || position === 'x-org-id' || position.where === 'path')
     return status === 404 ? undefined : 'is not 404:';
+  // A call about many messages answers for each of them.
+  if (/^messages\.(?:changeLabels|sendBatch)$/.test(operation.operationId) && status === 200) {
+    const { data } = JSON.parse(body) as { data: { error: { code: string } | null }[] };
+    return data.every(({ error }) => error?.code === 'not_found') ? undefined : 'finds it:';
+  }
   // A filter by a foreign id finds nothing.
   if (position.where === 'query' && operation.method === 'GET' && status === 200) return undefined;
   return [403, 404, 422].includes(status) ? undefined : 'is neither 403, 404 nor 422:';

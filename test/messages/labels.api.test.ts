@@ -1,8 +1,15 @@
-import { beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, jest, test } from '@jest/globals';
+import pg from 'pg';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
-import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import type { Call } from '../support/test-app.ts';
@@ -171,4 +178,144 @@ test('returns 404 for an inaccessible message', async () => {
       }),
       'not_found',
     );
+});
+
+describe('labels of many messages', () => {
+  const change = (body: unknown) => post('/messages/labels', body);
+  const results = async (body: unknown) => {
+    const response = await change(body);
+    expect(response.statusCode).toBe(200);
+    return response.json<{ data: { message_id: string; error: { code: string } | null }[] }>().data;
+  };
+  const labelsOf = async (id: string) => (await get(`/messages/${id}`)).labels;
+
+  test('are added and removed together, each message by itself, and unknown ids are named', async () => {
+    const [first, second, full] = [await send(['old', 'kept']), await send(), await send()];
+    const stranger = await createOrganization(app.worker);
+    const foreignInbox = await createInbox(app.worker, stranger);
+    const foreign = (
+      await app.call(`/inboxes/${foreignInbox.id}/messages`, {
+        method: 'POST',
+        token: stranger.token,
+        body: { to: ['a@example.com'], text_body: 'x' },
+      })
+    ).json<Json>();
+    await app.worker.db
+      .updateTable('messages')
+      .set({ labels: Array.from({ length: 100 }, (_, index) => `label ${index}`) })
+      .where('id', '=', full.id)
+      .execute();
+    const ids = [first.id, 'msg_none', second.id, foreign.id, full.id];
+    expect(await results({ ids, add: ['new'], remove: ['old', 'label'] })).toEqual([
+      { message_id: first.id, error: null },
+      { message_id: 'msg_none', error: expect.objectContaining({ code: 'not_found', status: 404 }) },
+      { message_id: second.id, error: null },
+      { message_id: foreign.id, error: expect.objectContaining({ code: 'not_found' }) },
+      { message_id: full.id, error: expect.objectContaining({ code: 'unprocessable', status: 422 }) },
+    ]);
+    expect(await labelsOf(first.id)).toEqual(['kept', 'new']);
+    expect(await labelsOf(second.id)).toEqual(['new']);
+    expect(await labelsOf(full.id)).toHaveLength(100);
+    const { labels } = await app.worker.db
+      .selectFrom('messages')
+      .select('labels')
+      .where('id', '=', foreign.id)
+      .executeTakeFirstOrThrow();
+    expect(labels).toEqual([]);
+    expect((await get(`/threads/${first.thread_id}`)).labels).toEqual(['kept', 'new']);
+    // The same change again changes nothing.
+    const before = await get(`/messages/${first.id}`);
+    expect(await results({ ids: [first.id], add: ['new'], remove: ['old'] })).toEqual([
+      { message_id: first.id, error: null },
+    ]);
+    expect(await get(`/messages/${first.id}`)).toEqual(before);
+  });
+
+  test('of 100 messages take as many statements as of two, and announce what becomes visible', async () => {
+    const created = await Promise.all(Array.from({ length: 100 }, () => send()));
+    const ids = created.map(({ id }) => id);
+    const count = async (some: string[], body: object) => {
+      const query = jest.spyOn(pg.Client.prototype, 'query');
+      const answers = await results({ ids: some, ...body });
+      const statements = query.mock.calls.filter(([statement]) =>
+        /"(?:messages|threads|inboxes)"/.test((statement as unknown as { text?: string }).text ?? ''),
+      );
+      query.mockRestore();
+      expect(answers.every(({ error }) => error === null)).toBe(true);
+      expect(statements.length).toBeGreaterThan(3);
+      return statements.length;
+    };
+    const ofTwo = await count(ids.slice(0, 2), { add: ['two'] });
+    expect(await count(ids, { add: ['hundred'] })).toBe(ofTwo);
+    for (const id of ids.slice(0, 3)) expect(await labelsOf(id)).toContain('hundred');
+    await app.worker.db
+      .updateTable('messages')
+      .set({ direction: 'inbound', status: 'received', labels: ['spam'], announced: false })
+      .where('id', '=', anyOf(ids.slice(0, 2)))
+      .execute();
+    await results({ ids: ids.slice(0, 2), remove: ['spam'] });
+    const events = await app.worker.db
+      .selectFrom('events')
+      .select('data')
+      .where('type', '=', 'message.received')
+      .where('org_id', '=', organization.organizationId)
+      .execute();
+    const announced = events.map(({ data }) => (data as { message_id: string }).message_id);
+    for (const id of ids.slice(0, 2)) expect(announced.filter((each) => each === id)).toHaveLength(1);
+  });
+
+  test('of two calls at the same time are both kept, in whatever order they name the messages', async () => {
+    const ids = (await Promise.all(Array.from({ length: 20 }, () => send()))).map(({ id }) => id);
+    const answers = await Promise.all([
+      change({ ids, add: ['one'] }),
+      change({ ids: ids.toReversed(), add: ['two'] }),
+      change({ ids: ids.slice(5), add: ['three'] }),
+      post(`/messages/${ids[7]}/labels`, { labels: ['four'] }),
+    ]);
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200, 200]);
+    expect((await labelsOf(ids[7] ?? '')).toSorted()).toEqual(['four', 'one', 'three', 'two']);
+  });
+
+  test('in a suspended inbox are refused, and those of other inboxes changed', async () => {
+    const other = await createInbox(app.worker, organization);
+    const inOther = (
+      await post(`/inboxes/${other.id}/messages`, { to: ['a@example.com'], text_body: 'x' })
+    ).json<Json>();
+    const here = await send();
+    await app.worker.db
+      .updateTable('inboxes')
+      .set({ status: 'suspended' })
+      .where('id', '=', other.id)
+      .execute();
+    expect(await results({ ids: [inOther.id, here.id], add: ['x'] })).toEqual([
+      { message_id: inOther.id, error: expect.objectContaining({ code: 'inbox_suspended', status: 403 }) },
+      { message_id: here.id, error: null },
+    ]);
+  });
+
+  test.each([
+    [{ ids: [], add: ['x'] }],
+    [{ ids: Array.from({ length: 101 }, (_, index) => `msg_${index}`), add: ['x'] }],
+    [{ ids: ['msg_none', 'msg_none'], add: ['x'] }],
+    [{ ids: ['msg_none'] }],
+    [{ ids: ['msg_none'], add: [], remove: [] }],
+    [{ ids: ['msg_none'], add: ['a\u0000b'] }],
+    [{ add: ['x'] }],
+  ])('of a bad request change nothing: %j', async (body) => {
+    expectProblem(await change(body), 'validation_error');
+  });
+
+  test('may not be those that only the service sets', async () => {
+    const message = await send();
+    expectProblem(await change({ ids: [message.id], add: ['blocked'] }), 'unprocessable');
+    expect(await labelsOf(message.id)).toEqual([]);
+    const { token } = await createKey(app.worker, {
+      organizationId: organization.organizationId,
+      permissions: ['messages:read'],
+    });
+    expectProblem(
+      await app.call('/messages/labels', { method: 'POST', token, body: { ids: [message.id], add: ['x'] } }),
+      'permission_denied',
+    );
+  });
 });

@@ -65,6 +65,7 @@ const RESOURCE_BY_NAME: Record<string, Resource> = {
   inbox_ids: 'inbox',
   thread_id: 'thread',
   message_id: 'message',
+  ids: 'message',
   in_reply_to: 'message',
   attachment_id: 'attachment',
   actor_id: 'apiKey',
@@ -196,10 +197,16 @@ export function withId(
     const separator = path.includes('?') ? '&' : '?';
     return { path: `${path}${separator}${name}=${encodeURIComponent(id)}`, call };
   }
-  const [head = '', rest] = name.split('.');
-  const value = rest === undefined ? id : { [rest]: id };
-  const member = head.endsWith('[]') ? [value] : value;
-  return { path, call: { ...call, body: { ...(call.body as object), [head.replace('[]', '')]: member } } };
+  const [head = '', ...rest] = name.split('.');
+  const inList = (member: string, value: unknown) => (member.endsWith('[]') ? [value] : value);
+  const nested = rest.reduceRight<unknown>(
+    (value, member) => ({ [member.replace('[]', '')]: inList(member, value) }),
+    id,
+  );
+  return {
+    path,
+    call: { ...call, body: { ...(call.body as object), [head.replace('[]', '')]: inList(head, nested) } },
+  };
 }
 
 /** A valid body of every operation that has one. */
@@ -236,9 +243,11 @@ export const BODIES: Record<string, unknown> = {
   'inboxes.update': { display_name: 'x' },
   'lists.add': { entry: 'blocked.example' },
   'messages.addLabels': { labels: ['x'] },
+  'messages.changeLabels': { ids: ['msg_none'], add: ['x'] },
   'messages.forward': { to: [{ email: 'someone@example.test' }] },
   'messages.removeLabels': { labels: ['x'] },
   'messages.reply': { text_body: 'x' },
+  'messages.sendBatch': { messages: [{ to: [{ email: 'someone@example.test' }] }] },
   'messages.send': { to: [{ email: 'someone@example.test' }] },
   'retention.postpone': { days: 1 },
   'retention.set': { retention_days: 30 },
