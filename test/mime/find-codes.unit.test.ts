@@ -53,6 +53,12 @@ describe('finds the code:', () => {
       'Log in to Acme with this code: 482913',
       '482913',
     ],
+    [
+      'of syllables',
+      'Or, copy and paste this temporary login code:\n\nsparo-ndigo-amurt-secan',
+      'sparo-ndigo-amurt-secan',
+    ],
+    ['that is only said to be yours', 'Your code is 123-456. Valid for 5 mins.', '123456'],
     ['a PIN', 'Your PIN to sign in is 4829', '4829'],
     ['an OTP', 'OTP for your login is 482913. Do not share it.', '482913'],
     ['in the subject', 'Hello', '482913', '482913 is your Acme verification code'],
@@ -111,6 +117,11 @@ describe('finds the code in', () => {
     ['Arabic digits', 'رمز التحقق: ٤٨٢٩١٣', '482913'],
     ['Persian digits', 'کد تایید شما: ۴۸۲۹۱۳', '482913'],
     ['Hebrew', 'קוד האימות שלך: 482913', '482913'],
+    ['Slovak, in a compound', 'Prihlasovací kód je uvedený nižšie.\n\n482913', '482913'],
+    ['Danish, in a compound', 'Din adgangskode-nulstillingskode:\n482913', '482913'],
+    ['Slovenian', 'Koda za ponastavitev gesla:\n482913', '482913'],
+    ['Georgian', 'თქვენი შესვლის კოდი:\n482913', '482913'],
+    ['Uzbek', 'Parolni tiklash kodi:\n482913', '482913'],
     ['Hindi', 'आपका सत्यापन कोड ४८२९१३ है', '482913'],
   ])('%s', (_language, text, expected) => {
     expect(values(text)).toEqual([expected]);
@@ -206,6 +217,8 @@ describe('finds no code in', () => {
     ['a commit', 'Log in to see the code change 4f3a9c1 by Ada.'],
     ['a number of people', 'Verification code used by 5000 people'],
     ['a time', 'Log in: the code freeze begins at 1530.'],
+    ['a word with hyphens', 'Log in to read about state-of-the-art code reviews.'],
+    ['a coupon that is yours', 'Your code is SAVE2024 for 20% off.'],
     ['an empty text', ''],
   ])('%s', (_what, text, subject = '') => {
     expect(values(text, subject)).toEqual([]);

@@ -29,6 +29,8 @@ const NOT_AFTER =
 const STATE_BEFORE = /(?<![A-Za-z])[A-Z]{2},? $/;
 const UNIT_WORD =
   /^\d{1,5}(?:am|pm|st|nd|rd|th|h|hrs?|mins?|s|sec|px|[kmg]b|kg|km|cm|mm|usd|eur|gbp|x|k|m|d|w|y|yrs?)$/i;
+/** `sparo-ndigo-amurt-secan` */
+const PASSPHRASE = /^[a-z]{4,6}(?:-[a-z]{4,6}){2,3}$/;
 /** Words in capitals that stand beside codes, and are none. */
 const COMMON_WORDS = new Set(
   'ACCESS ACCOUNT ACTION ALERT BELOW CLICK CODE CODES CONFIRM CONTINUE COPY DEAR EMAIL ENTER EXPIRES FALSE HELLO HERE HTML HTTPS IMPORTANT LOGIN MINUTES NEVER NOTE NOTICE PASSWORD PLEASE RESET SECURE SECURITY SHARE SIGN SIGNIN SUPPORT TEAM THANK THANKS TODAY TRUE URGENT VALID VERIFICATION VERIFY WARNING WELCOME YOUR'.split(
@@ -110,6 +112,7 @@ function findWords(line: string): Candidate[] {
 }
 
 function isCodeWord(word: string): boolean {
+  if (PASSPHRASE.test(word)) return true;
   if (!/[A-Za-z]/.test(word) || word.length < 4 || word.length > 14) return false;
   const groups = word.split('-');
   const letters = word.replaceAll('-', '');

@@ -53,22 +53,20 @@ const SPECIFIC_UNSPACED = [
 ];
 /** Words that also name codes of other kinds: they count only in mail about signing in. */
 const VAGUE_WORDS = [
-  'code',
-  'codes',
   'pin',
-  'kode[nr]?',
-  'kod(?:en|u|unuz)?',
-  'kód(?:ot)?',
-  'cod(?:ul)?',
-  'código',
-  'codigo',
-  'codice',
-  'koodi(?:si)?',
-  'код',
-  'κωδικός',
+  // Also at the end of a compound: Wachtwoordherstelcode, nulstillingskode, Sisäänkirjautumiskoodi.
+  '[\\p{L}-]{0,30}(?:codes?|kode[nr]?|kod(?:en)?|koodi(?:si)?|kood|kód(?:ot|od|ja)?)',
+  'kod(?:u|unuz|as|s|i|ea|ingiz|lar)',
+  'koda',
+  'kôd|kòd',
+  'cod(?:ul|i)?',
+  'código|codigo|codice',
+  'код(?:\\p{L}{0,5})?',
+  'κωδικ(?:ός|ό|ού)',
+  'კოდი',
   'mã',
 ];
-const VAGUE_UNSPACED = ['コード', '코드', 'รหัส', 'رمز', 'کد', 'קוד', 'कोड'];
+const VAGUE_UNSPACED = ['コード', '코드', '代[码碼]', 'รหัส', 'رمز', 'کد', '(?:ال)?كود', 'קוד', 'कोड'];
 
 const bounded = (words: readonly string[]) => `(?<![\\p{L}\\p{N}_])(?:${words.join('|')})(?![\\p{L}\\p{N}_])`;
 const SPECIFIC = `${bounded(SPECIFIC_WORDS)}|${SPECIFIC_UNSPACED.join('|')}`;
@@ -81,6 +79,7 @@ const KEYWORD = new RegExp(
 const SIGN_IN = new RegExp(
   [
     'verif(?:y|ying|ication)',
+    '\\byour (?:\\w{1,20} )?code(?: is|:)|(?:valid for|expires? in) (?:\\d{1,3}|five|ten|fifteen|thirty) min',
     'sign(?:ing)?[- ]?(?:in|up)|log(?:ging)?[- ]?(?:in|on)\\b|login',
     'authenticat|two[- ]?(?:factor|step)|\\b2fa\\b|\\bmfa\\b|one[- ]?time',
     'confirm your (?:e-?mail|account|identity|registration)|confirmation code to',
@@ -90,6 +89,12 @@ const SIGN_IN = new RegExp(
     'войти|вход|подтвер|парол|увійти|σύνδεσ|đăng nhập|xác (?:minh|nhận|thực)|masuk|verifikasi',
     '登录|登錄|登入|验证|驗證|注册|註冊|ログイン|認証|確認|登録|로그인|인증|เข้าสู่ระบบ|ยืนยัน',
     'تسجيل الدخول|التحقق|ورود|تایید|התחבר|אימות|लॉग ?इन|सत्याप',
+    // Passwords, sign-in and confirmation in more languages.
+    'senha|palavra-passe|contraseña|contrasenya|mot de passe|lösenord|passord|adgangskode|wachtwoord|salasana|salasõna|hasł|hesl[ao]|jelszó|lozink|gesl[ao]|slaptažod|parol|modpas|pasahitza|şifr',
+    'prijav|prihl[áa]s|přihlás|aanmeld|connect|conect|pieteikšan|prisijung|sisselogi|kirjautu|kirish|saio-hasiera|koneksyon|inici de sessió|de entrada|log ?ind|logg inn',
+    'potvr|potrdi|potrđ|overen|ověř|verifi[kc]|verifiser|apstiprin|patvirtin|kinnit|egiazta|konfime|tasdiq|təsdiq|onay|bekræft|bekreft|bekräft',
+    'лозинк|пријав|потврд|потвърд|верифик|влизан|нууц үг|нэвтр|баталгаажуул|купуя|кирүү|дуруст|πρόσβασης|επαλήθευσ|ვერიფიკ|შესვლ|პაროლ',
+    'كلمة المرور|تأكيد|گذرواژه|סיסמ|รหัสผ่าน|ลงชื่อเข้าใช้|비밀번호|密[码碼]|パスワード',
   ].join('|'),
   'iu',
 );
