@@ -1,3 +1,4 @@
+import { benchAgentView } from './agent-view.ts';
 import { benchApi } from './api.ts';
 import { benchExport } from './export.ts';
 import { benchFlood } from './flood.ts';
@@ -16,6 +17,7 @@ import { benchWebhooks } from './webhooks.ts';
 const BENCHES: Record<string, () => Promise<void>> = {
   send: benchSend,
   api: benchApi,
+  agent: async () => benchAgentView(),
   inbound: benchInbound,
   flood: benchFlood,
   parsing: async () => benchParsing(),

@@ -279,6 +279,21 @@ export const ADAPTERS: Record<string, Adapters> = {
         ),
     ],
   },
+  'mime/html-to-markdown': {
+    htmlToMarkdown: ({ htmlToMarkdown }) => [
+      (text) => htmlToMarkdown(text, UNLIMITED),
+      (text) => htmlToMarkdown(`<a href=https://a.example>${text}`, UNLIMITED),
+      (text) => htmlToMarkdown(`<table><tr><th>${text}`, UNLIMITED),
+      (text) => htmlToMarkdown(`<table>${'<tr><th>a<td>b'.repeat(text.length / 14)}</table>`, UNLIMITED),
+    ],
+  },
+  'mime/new-text': {
+    readNewText: ({ readNewText }) => [
+      (text) => readNewText(text, { from: 'text', as: 'text' }, UNLIMITED),
+      (text) => readNewText(text, { from: 'html', as: 'text' }, UNLIMITED),
+      (text) => readNewText(text, { from: 'html', as: 'markdown' }, UNLIMITED),
+    ],
+  },
   'mime/html-to-text': {
     htmlToText: ({ htmlToText }) => [(text) => htmlToText(text, UNLIMITED)],
   },
@@ -669,6 +684,15 @@ export const ADAPTERS: Record<string, Adapters> = {
   'inbound/fingerprint': {
     computeFingerprint: ({ computeFingerprint }) => inMessages((raw) => computeFingerprint(stream(raw))),
   },
+  'inbound/sender-authentication': {
+    checkSender: ({ checkSender }) => [
+      (text) =>
+        checkSender(
+          { spf: 'none', dkim: 'none', dmarc: 'pass', authorDomain: text, signers: [text] },
+          'a.example',
+        ),
+    ],
+  },
   'inbound/mail-authentication': {
     markUnclearAuthor: ({ markUnclearAuthor }) => [
       (text) =>
@@ -771,6 +795,7 @@ export const EXEMPT: Record<string, string> = {
   'inbound/delete-receipts deleteExpiredReceipts': DATABASE,
   'inbound/receipt.entity toMessageId': 'Takes an id of ours.',
   'inbound/inbound-routes countOtherInboxes': 'Compares ids of ours.',
+  'inbound/inbound-routes findCatchAllInbox': DATABASE,
   'inbound/inbound-routes findReceivingInbox': DATABASE,
   'inbound/inbound-routes findReportRoute': DATABASE,
   'inbound/ingest.service createIngestService': DATABASE,
