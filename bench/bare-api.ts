@@ -190,7 +190,8 @@ app.post<Route>('/api/v1/inboxes/:id/messages', async ({ headers, params, body }
     return rows[0];
   });
   await temporal.workflow.start('sendMessage', {
-    taskQueue: 'nobody',
+    // No worker polls it.
+    taskQueue: 'bench-without-worker',
     workflowId: id,
     args: [{ messageId: id }],
   });

@@ -1,5 +1,6 @@
 import type { Database } from '../../platform/database/database.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
+import { runInBatches } from '../../platform/run-in-batches.ts';
 
 /** Events deleted per statement, with their deliveries and attempts. */
 const BATCH_SIZE = 1_000;
@@ -18,8 +19,7 @@ export async function purgeEvents({ db }: Database, retentionDays: number): Prom
   const cutoff = new Date(Date.now() - retentionDays * DAY_MS);
   // An event whose delivery waits for the next month or for a recovery is kept longer than the retention period.
   const holdCutoff = new Date(cutoff.getTime() - MAX_HOLD_DAYS * DAY_MS);
-  let deleted = 0;
-  for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
+  const purgeBatch = async () => {
     const expired = db
       .selectFrom('events')
       .select('id')
@@ -42,9 +42,7 @@ export async function purgeEvents({ db }: Database, retentionDays: number): Prom
       .orderBy('id')
       .limit(BATCH_SIZE);
     const { numDeletedRows } = await db.deleteFrom('events').where('id', 'in', expired).executeTakeFirst();
-    const count = Number(numDeletedRows);
-    deleted += count;
-    if (count < BATCH_SIZE) break;
-  }
-  return deleted;
+    return Number(numDeletedRows);
+  };
+  return runInBatches(purgeBatch, { size: BATCH_SIZE, maxBatches: MAX_BATCHES });
 }

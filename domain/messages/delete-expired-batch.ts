@@ -6,6 +6,7 @@ import { lowestIdAt } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { TRACKING_WINDOW_MS } from '../../workflows/outbound/track-delivery.contract.ts';
 import { IN_FLIGHT_STATUSES, stopTracking } from './deletion.service.ts';
+import { isEmptyThread } from './empty-thread.ts';
 import { type EventRedaction, eraseMessageCopies } from './erase-message-copies.ts';
 import { IS_VISIBLE } from './hidden-labels.ts';
 import type { Message } from './message.entity.ts';
@@ -210,18 +211,7 @@ function deleteEmptyThreads(db: Db, ids: readonly string[]): Promise<{ id: strin
     .deleteFrom('threads')
     .where('id', '=', anyOf(ids))
     .where('merged_into_id', 'is', null)
-    .where(({ not, exists, selectFrom }) =>
-      not(exists(selectFrom('messages').whereRef('messages.thread_id', '=', 'threads.id'))),
-    )
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('threads as alias')
-            .innerJoin('messages', 'messages.thread_id', 'alias.id')
-            .whereRef('alias.merged_into_id', '=', 'threads.id'),
-        ),
-      ),
-    )
+    .where(isEmptyThread)
     .returning('id')
     .execute();
 }

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { IN_FLIGHT_STATUSES } from './deletion.service.ts';
+import { isEmptyThread } from './empty-thread.ts';
 import { type EventRedaction, eraseMessageCopies } from './erase-message-copies.ts';
 
 /**
@@ -41,23 +42,14 @@ export async function deleteInboxThreads(
 ): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom('threads')
-    .where('id', 'in', (eb) =>
-      eb
-        .selectFrom('threads as thread')
-        .select('thread.id')
-        .where('thread.inbox_id', '=', inboxId)
-        .where(({ not, exists, selectFrom }) =>
-          not(exists(selectFrom('messages').whereRef('messages.thread_id', '=', 'thread.id'))),
-        )
-        .where(({ not, exists, selectFrom }) =>
-          not(
-            exists(
-              selectFrom('threads as alias')
-                .innerJoin('messages', 'messages.thread_id', 'alias.id')
-                .whereRef('alias.merged_into_id', '=', 'thread.id'),
-            ),
-          ),
-        )
+    .where(
+      'id',
+      'in',
+      db
+        .selectFrom('threads')
+        .select('id')
+        .where('inbox_id', '=', inboxId)
+        .where(isEmptyThread)
         .limit(batchSize),
     )
     .executeTakeFirst();

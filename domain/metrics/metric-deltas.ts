@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { runInBatches } from '../../platform/run-in-batches.ts';
 import { COUNT_COLUMNS } from './metric-counts.ts';
 import { INBOX_SUBJECTS } from './metric-query.ts';
 import { startOfHour } from './metric-range.ts';
@@ -92,12 +93,5 @@ async function applyBatch(db: Db): Promise<number> {
  * Adds the pending deltas to the hourly counts of their environment, inbox and domain. Safe to run concurrently and to
  * interrupt at any point. Returns how many deltas were applied.
  */
-export async function applyMetricDeltas({ db }: Database): Promise<number> {
-  let applied = 0;
-  for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
-    const count = await applyBatch(db);
-    applied += count;
-    if (count < BATCH_SIZE) break;
-  }
-  return applied;
-}
+export const applyMetricDeltas = ({ db }: Database): Promise<number> =>
+  runInBatches(() => applyBatch(db), { size: BATCH_SIZE, maxBatches: MAX_BATCHES });

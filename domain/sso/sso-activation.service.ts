@@ -127,7 +127,7 @@ export function createSsoActivationService(options: SsoActivationOptions) {
           .execute();
         await endSessionsOfSso(db, id);
         await auditConfiguration(db, scope, 'deleted', id);
-        // Nobody has signed in through a draft.
+        // No person has signed in through a draft.
         if (found.activatedAt !== null)
           await ownerNotices.ssoStopped(transaction, scope, { configurationId: id, name, change: 'deleted' });
       }),

@@ -37,7 +37,7 @@ export async function findProvider(
   return (same.find(({ id }) => id === preferred) ?? same[0])?.id;
 }
 
-/** Finds the identity provider as {@link findProvider}, or creates one that knows nobody yet. */
+/** Finds the identity provider as {@link findProvider}, or creates one without people. */
 export async function adoptProvider(db: Db, claim: ProviderClaim, preferred: string | null): Promise<string> {
   const found = await findProvider(db, claim, preferred);
   const id = found ?? newId('ssoProvider');

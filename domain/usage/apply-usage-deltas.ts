@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { runInBatches } from '../../platform/run-in-batches.ts';
 import { STORAGE_COUNTER } from './counters.ts';
 
 /** SQL: the period in `usage_counters`, and the hour in `usage_hours`, that a delta belongs to. */
@@ -101,12 +102,5 @@ async function applyBatch(db: Db): Promise<number> {
 }
 
 /** @returns how many deltas were applied. */
-export async function applyUsageDeltas({ db }: Database): Promise<number> {
-  let applied = 0;
-  for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
-    const count = await applyBatch(db);
-    applied += count;
-    if (count < BATCH_SIZE) break;
-  }
-  return applied;
-}
+export const applyUsageDeltas = ({ db }: Database): Promise<number> =>
+  runInBatches(() => applyBatch(db), { size: BATCH_SIZE, maxBatches: MAX_BATCHES });

@@ -140,7 +140,7 @@ describe('people without a password stay known', () => {
   );
 });
 
-test('SAML with the same entity id and another certificate knows nobody, not by its address either', async () => {
+test('SAML with the same entity id and another certificate recognizes no person, not by its address either', async () => {
   const former = await useSaml([0]);
   const { user } = (await signInBySaml()).json();
   const session = await createTestSession(app.worker, user.id);
