@@ -134,6 +134,7 @@ export function completeDocument<Document extends object>(generated: Document): 
   describeListedAgentMessages(components.schemas ?? {});
   discriminateUnions(components);
   makeDefaultsOptional(operations, components);
+  requireRecipients(components);
   components.schemas = { ...components.schemas, Event: unionOfEvents() };
   for (const [name, example] of Object.entries(REQUEST_EXAMPLES))
     components.schemas[name] = { ...components.schemas[name], examples: [example] };
@@ -165,6 +166,19 @@ function makeDefaultsOptional(operations: OpenApiOperation[], { schemas = {} }: 
     const reference = requestBody?.content?.['application/json']?.schema?.$ref;
     if (reference !== undefined) makeMembersOptional(schemas[nameOf(reference)]);
   }
+}
+
+/** Every message needs recipients. Who has them in `cc` or `bcc` alone sends an empty list. */
+function requireRecipients({ schemas = {} }: Components): void {
+  const send: BodySchema = schemas.SendMessage ?? {};
+  const to = send.properties?.to;
+  if (!to?.anyOf) throw new Error('The schema of a send has no list of recipients');
+  const [list] = to.anyOf as BodySchema[];
+  send.required = [...(send.required ?? []), 'to'];
+  send.properties = {
+    ...send.properties,
+    to: { ...list, description: 'Recipients; empty if only cc or bcc have some.' },
+  };
 }
 
 function makeMembersOptional(schema: BodySchema | undefined): void {

@@ -4,9 +4,11 @@ import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fasti
 import type { TSchema } from 'typebox';
 import { classifyOperation } from '../../domain/impersonation/impersonation-access.ts';
 import { describeWebhooks } from '../webhooks/openapi-webhooks.ts';
+import { selectForAgents } from './agent-document.ts';
 import { renderErrorsPage } from './errors-page.ts';
 import { ALIAS, completeDocument } from './openapi-document.ts';
 import { ERRORS_PAGE } from './problem.ts';
+import { createStaticDocument } from './static-document.ts';
 
 export interface OpenApiOptions {
   publicUrl: string;
@@ -81,7 +83,12 @@ export async function installOpenApi(
   app.get(
     '/openapi.json',
     { config: { public: true }, schema: { hide: true, operationId: 'docs.openapi' } },
-    async () => app.swagger(),
+    createStaticDocument(() => app.swagger()),
+  );
+  app.get(
+    '/openapi/agent.json',
+    { config: { public: true }, schema: { hide: true, operationId: 'docs.agentOpenapi' } },
+    createStaticDocument(() => selectForAgents(app.swagger() as never)),
   );
   app.get(
     ERRORS_PAGE,

@@ -21,7 +21,7 @@ export function installSecurityHeaders(app: FastifyInstance, { publicUrl }: { pu
     reply.header('x-content-type-options', 'nosniff');
     setDefault('referrer-policy', 'no-referrer');
     if (isTls) reply.header('strict-transport-security', HSTS);
-    if (!/^\/(?:docs|openapi\.json|health)\b/.test(request.url)) setDefault('cache-control', 'no-store');
+    if (!/^\/(?:docs|openapi|health)\b/.test(request.url)) setDefault('cache-control', 'no-store');
     if (String(reply.getHeader('content-type')).startsWith('text/html'))
       setDefault('content-security-policy', PAGE_POLICY);
   });

@@ -1,0 +1,191 @@
+import { PROBLEM_TYPE } from './problem.ts';
+
+/** What an agent of an organization needs: at most 35, so that the document fits into the context of a model. */
+export const AGENT_OPERATIONS: readonly string[] = [
+  'me.get',
+  'inboxes.create',
+  'inboxes.list',
+  'inboxes.get',
+  'inboxes.delete',
+  'messages.send',
+  'messages.list',
+  'messages.get',
+  'messages.wait',
+  'messages.waitUntilSettled',
+  'messages.reply',
+  'messages.forward',
+  'messages.cancel',
+  'messages.addLabels',
+  'messages.removeLabels',
+  'threads.get',
+  'threads.wait',
+  'attachments.upload',
+  'attachments.get',
+  'drafts.create',
+  'drafts.list',
+  'drafts.get',
+  'drafts.update',
+  'drafts.send',
+  'drafts.delete',
+  'events.list',
+  'events.stream',
+  'webhookEndpoints.create',
+  'webhookEndpoints.replay',
+  'webhookEndpoints.delete',
+  'domains.create',
+  'domains.verify',
+  'apiKeys.create',
+  'usage.get',
+];
+
+/** Headers of people and of keys of a whole organization, which agents rarely have. */
+const LEFT_OUT_PARAMETERS = ['x-org-id', 'x-env-id'];
+/** For people who document and administer the service. */
+const LEFT_OUT_FIELDS = ['x-impersonation', 'x-read-permission', 'tags'];
+
+type Members = Record<string, unknown>;
+type Components = Record<string, Record<string, Members>>;
+
+interface OpenApiDocument {
+  openapi: string;
+  info: Members;
+  servers: unknown;
+  paths: Record<string, Record<string, Members>>;
+  components: Components;
+}
+
+/** The part of the complete document for agents: the listed operations and what they refer to, with one answer for errors. */
+export function selectForAgents(complete: OpenApiDocument): object {
+  const { openapi, info, servers, components } = complete;
+  const { description } = info;
+  const schemas = { ...components.schemas, Event: untypedEvent(components.schemas ?? {}) };
+  const paths = selectPaths(complete);
+  const referred = selectReferred(paths, { ...components, schemas, responses: { Problem: PROBLEM } });
+  return {
+    openapi,
+    info: {
+      ...info,
+      description: `${description} This part is for agents; /openapi.json has all operations.`,
+    },
+    servers,
+    security: [{ apiKey: [] }],
+    paths,
+    components: {
+      ...referred,
+      schemas: shorten(referred.schemas ?? {}),
+      securitySchemes: { apiKey: components.securitySchemes?.apiKey },
+    },
+  };
+}
+
+const PROBLEM: Members = {
+  description: 'Why the request failed, and in `fix` what to do next.',
+  content: { [PROBLEM_TYPE]: { schema: { $ref: '#/components/schemas/Problem' } } },
+};
+
+function selectPaths({ paths, components }: OpenApiDocument): OpenApiDocument['paths'] {
+  const selected = Object.entries(paths).map(([path, item]) => {
+    const operations = Object.entries(item).filter(([, { operationId }]) =>
+      AGENT_OPERATIONS.includes(String(operationId)),
+    );
+    return [
+      path,
+      Object.fromEntries(operations.map(([method, each]) => [method, selectParts(each, components)])),
+    ];
+  });
+  return Object.fromEntries(selected.filter(([, item]) => Object.keys(item as object).length > 0));
+}
+
+function selectParts(operation: Members, { parameters: shared = {} }: Components): Members {
+  const parameters = (operation.parameters as Members[] | undefined)?.filter(({ $ref, name }) => {
+    const header = name ?? shared[nameOf(String($ref))]?.name;
+    return !LEFT_OUT_PARAMETERS.includes(String(header));
+  });
+  const successes = Object.entries(operation.responses as object).filter(([status]) => /^[23]/.test(status));
+  return {
+    ...Object.fromEntries(Object.entries(operation).filter(([name]) => !LEFT_OUT_FIELDS.includes(name))),
+    ...(parameters ? { parameters } : {}),
+    responses: { ...Object.fromEntries(successes), default: { $ref: '#/components/responses/Problem' } },
+  };
+}
+
+/** The components that the paths refer to, and what these refer to. */
+function selectReferred(paths: object, components: Components): Components {
+  const selected: Components = {};
+  const queue: unknown[] = [paths];
+  for (let json = JSON.stringify(queue.pop()); json; json = JSON.stringify(queue.pop()))
+    for (const [, kind = '', name = ''] of json.matchAll(/"#\/components\/(\w+)\/(\w+)"/g)) {
+      const component = components[kind]?.[name];
+      if (!component || selected[kind]?.[name]) continue;
+      selected[kind] = { ...selected[kind], [name]: component };
+      queue.push(component);
+    }
+  return selected;
+}
+
+/** The fields of `data` would be a fifth of the document. */
+function untypedEvent(schemas: Record<string, Members>): Members {
+  const { properties, required } = schemas.MessageReceivedEvent ?? {};
+  const type = { $ref: '#/components/schemas/AnyEventType' };
+  const data = { type: 'object', description: 'Depends on type: /openapi.json has the fields of each.' };
+  return { type: 'object', required, properties: { ...(properties as Members), type, data } };
+}
+
+/** What requests must keep to: the sizes of answers are of no use to a client, and their names stand before them. */
+const BOUNDS = ['title', 'maxLength', 'minLength', 'maxItems', 'minimum', 'maximum', 'maxProperties'];
+
+/** Leaves out the bounds of answers, and names each property of a resource once where one has all of another's. */
+function shorten(schemas: Record<string, Members>): Record<string, Members> {
+  const plain = Object.fromEntries(
+    Object.entries(schemas).map(([name, schema]) => [
+      name,
+      schema.additionalProperties === false ? schema : (withoutBounds(schema) as Members),
+    ]),
+  );
+  return Object.fromEntries(
+    Object.entries(plain).map(([name, schema]) => [name, extend(schema, baseOf(name, plain))]),
+  );
+}
+
+function withoutBounds(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutBounds);
+  if (typeof value !== 'object' || value === null) return value;
+  const kept = Object.entries(value).filter(
+    ([name, member]) => !BOUNDS.includes(name) || typeof member === 'object',
+  );
+  return Object.fromEntries(kept.map(([name, member]) => [name, withoutBounds(member)]));
+}
+
+/** `MessageSummary` of `Message`: a schema all of whose properties the other has, too. */
+function baseOf(name: string, schemas: Record<string, Members>): [name: string, base: Members] | undefined {
+  const base = schemas[`${name}Summary`] ?? schemas[name.replace(/^Created/, '')];
+  const own = schemas[name]?.properties as Members | undefined;
+  const isPart =
+    base &&
+    base !== schemas[name] &&
+    Object.entries((base.properties ?? {}) as Members).every(
+      ([property, schema]) => JSON.stringify(schema) === JSON.stringify(own?.[property]),
+    );
+  return isPart
+    ? [schemas[`${name}Summary`] ? `${name}Summary` : name.replace(/^Created/, ''), base]
+    : undefined;
+}
+
+function extend(schema: Members, base: [name: string, base: Members] | undefined): Members {
+  if (!base) return schema;
+  const [name, { properties: shared, required: sharedRequired }] = base;
+  const { properties, required, type, ...rest } = schema;
+  const added = Object.entries(properties as Members).filter(
+    ([property]) => !(property in (shared as Members)),
+  );
+  const addedRequired = (required as string[]).filter((each) => !(sharedRequired as string[]).includes(each));
+  return {
+    ...rest,
+    allOf: [
+      { $ref: `#/components/schemas/${name}` },
+      { type, required: addedRequired, properties: Object.fromEntries(added) },
+    ],
+  };
+}
+
+const nameOf = (reference: string): string => reference.split('/').at(-1) ?? '';
