@@ -1,3 +1,4 @@
+import { withAgentViewOnly } from './agent-view-only.ts';
 import { PROBLEM_TYPE } from './problem.ts';
 
 /** What an agent of an organization needs: at most 35, so that the document fits into the context of a model. */
@@ -15,8 +16,7 @@ export const AGENT_OPERATIONS: readonly string[] = [
   'messages.reply',
   'messages.forward',
   'messages.cancel',
-  'messages.addLabels',
-  'messages.removeLabels',
+  'messages.changeLabels',
   'threads.get',
   'threads.wait',
   'attachments.upload',
@@ -27,6 +27,7 @@ export const AGENT_OPERATIONS: readonly string[] = [
   'drafts.update',
   'drafts.send',
   'drafts.delete',
+  'drafts.wait',
   'events.list',
   'events.stream',
   'webhookEndpoints.create',
@@ -56,11 +57,14 @@ interface OpenApiDocument {
 
 /** The part of the complete document for agents: the listed operations and what they refer to, with one answer for errors. */
 export function selectForAgents(complete: OpenApiDocument): object {
-  const { openapi, info, servers, components } = complete;
+  const { openapi, info, servers } = complete;
   const { description } = info;
+  const { components, ...described } = withAgentViewOnly(complete);
   const schemas = { ...components.schemas, Event: untypedEvent(components.schemas ?? {}) };
-  const paths = selectPaths(complete);
-  const referred = selectReferred(paths, { ...components, schemas, responses: { Problem: PROBLEM } });
+  const paths = selectPaths({ ...described, components });
+  const parameters = { ...components.parameters, ...shareRepeatedParameters(paths) };
+  const responses = { Problem: PROBLEM };
+  const referred = selectReferred(paths, { ...components, schemas, parameters, responses });
   return {
     openapi,
     info: {
@@ -109,6 +113,27 @@ function selectParts(operation: Members, { parameters: shared = {} }: Components
   };
 }
 
+/** Defines parameters once that occur in several operations, in place. */
+function shareRepeatedParameters(paths: OpenApiDocument['paths']): Record<string, Members> {
+  const operations = Object.values(paths).flatMap((item) => Object.values(item));
+  const uses = new Map<string, number>();
+  for (const parameter of operations.flatMap(({ parameters }) => (parameters ?? []) as Members[]))
+    uses.set(JSON.stringify(parameter), (uses.get(JSON.stringify(parameter)) ?? 0) + 1);
+  const shared: Record<string, Members> = {};
+  for (const operation of operations)
+    operation.parameters = (operation.parameters as Members[] | undefined)?.map((parameter) => {
+      const json = JSON.stringify(parameter);
+      const name = `${pascal(String(parameter.name))}Parameter`;
+      if (parameter.$ref || (uses.get(json) ?? 0) < 2) return parameter;
+      shared[name] ??= parameter;
+      return JSON.stringify(shared[name]) === json ? { $ref: `#/components/parameters/${name}` } : parameter;
+    });
+  return shared;
+}
+
+const pascal = (name: string): string =>
+  name.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
 /** The components that the paths refer to, and what these refer to. */
 function selectReferred(paths: object, components: Components): Components {
   const selected: Components = {};
@@ -134,16 +159,12 @@ function untypedEvent(schemas: Record<string, Members>): Members {
 /** What requests must keep to: the sizes of answers are of no use to a client, and their names stand before them. */
 const BOUNDS = ['title', 'maxLength', 'minLength', 'maxItems', 'minimum', 'maximum', 'maxProperties'];
 
-/** Leaves out the bounds of answers, and names each property of a resource once where one has all of another's. */
 function shorten(schemas: Record<string, Members>): Record<string, Members> {
-  const plain = Object.fromEntries(
+  return Object.fromEntries(
     Object.entries(schemas).map(([name, schema]) => [
       name,
       schema.additionalProperties === false ? schema : (withoutBounds(schema) as Members),
     ]),
-  );
-  return Object.fromEntries(
-    Object.entries(plain).map(([name, schema]) => [name, extend(schema, baseOf(name, plain))]),
   );
 }
 
@@ -154,38 +175,6 @@ function withoutBounds(value: unknown): unknown {
     ([name, member]) => !BOUNDS.includes(name) || typeof member === 'object',
   );
   return Object.fromEntries(kept.map(([name, member]) => [name, withoutBounds(member)]));
-}
-
-/** `MessageSummary` of `Message`: a schema all of whose properties the other has, too. */
-function baseOf(name: string, schemas: Record<string, Members>): [name: string, base: Members] | undefined {
-  const base = schemas[`${name}Summary`] ?? schemas[name.replace(/^Created/, '')];
-  const own = schemas[name]?.properties as Members | undefined;
-  const isPart =
-    base &&
-    base !== schemas[name] &&
-    Object.entries((base.properties ?? {}) as Members).every(
-      ([property, schema]) => JSON.stringify(schema) === JSON.stringify(own?.[property]),
-    );
-  return isPart
-    ? [schemas[`${name}Summary`] ? `${name}Summary` : name.replace(/^Created/, ''), base]
-    : undefined;
-}
-
-function extend(schema: Members, base: [name: string, base: Members] | undefined): Members {
-  if (!base) return schema;
-  const [name, { properties: shared, required: sharedRequired }] = base;
-  const { properties, required, type, ...rest } = schema;
-  const added = Object.entries(properties as Members).filter(
-    ([property]) => !(property in (shared as Members)),
-  );
-  const addedRequired = (required as string[]).filter((each) => !(sharedRequired as string[]).includes(each));
-  return {
-    ...rest,
-    allOf: [
-      { $ref: `#/components/schemas/${name}` },
-      { type, required: addedRequired, properties: Object.fromEntries(added) },
-    ],
-  };
 }
 
 const nameOf = (reference: string): string => reference.split('/').at(-1) ?? '';

@@ -132,9 +132,12 @@ function minimalFields({ operationId, responses }: Operation): string[] {
   const [, success] = Object.entries(responses).find(([status]) => status.startsWith('2')) ?? [];
   const { schemas } = app.contract.description.components;
   const body = success?.content?.['application/json']?.schema as { $ref?: string } | undefined;
-  const union = schemas[body?.$ref?.split('/').at(-1) ?? ''] as { oneOf?: { $ref: string }[] } | undefined;
-  const name = union?.oneOf?.[1]?.$ref.split('/').at(-1);
-  if (!name?.startsWith('Minimal')) throw new Error(`${operationId} documents no minimal response`);
+  const union = schemas[body?.$ref?.split('/').at(-1) ?? ''] as
+    | { anyOf?: { $ref: string }[]; oneOf?: { $ref: string }[] }
+    | undefined;
+  const names = (union?.oneOf ?? union?.anyOf ?? []).map(({ $ref }) => $ref.split('/').at(-1));
+  const name = names.find((each) => each?.startsWith('Minimal'));
+  if (!name) throw new Error(`${operationId} documents no minimal response`);
   const minimal = schemas[name] as { properties: object };
   return Object.keys(minimal.properties).sort();
 }
