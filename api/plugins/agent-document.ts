@@ -132,7 +132,7 @@ function shareRepeatedParameters(paths: OpenApiDocument['paths']): Record<string
 }
 
 const pascal = (name: string): string =>
-  name.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  name.replace(/(?:^|[_-])([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
 /** The components that the paths refer to, and what these refer to. */
 function selectReferred(paths: object, components: Components): Components {
