@@ -1,10 +1,10 @@
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Scope } from '../identity/scope.ts';
-import type { HtmlConverter } from '../mime/converter/pool.ts';
+import { ConversionStoppedError, type HtmlConverter } from '../mime/converter/pool.ts';
 import { toAddressKey } from '../mime/mail-address.ts';
 import type { TextFormat } from '../mime/new-text.ts';
-import { type AgentText, cutText, shortenUrls } from './agent-text.ts';
+import { type AgentText, cutText, readStartOfText, shortenUrls } from './agent-text.ts';
 import { isFailure } from './delivery-failure.ts';
 import type { ListedMessage, MessageDetails } from './message-details.ts';
 
@@ -26,20 +26,32 @@ export interface AgentMessageOptions {
 
 /** What the view for agents needs beyond the rows of a message. */
 export function createAgentMessageService({ database, converter }: AgentMessageOptions) {
+  async function convertText(message: ListedMessage, { format, ...part }: TextRequest): Promise<AgentText> {
+    const { toNewText } = converter.forOrganization(message.organizationId);
+    const { direction, extractedText, textBody, htmlBody } = message;
+    if (format === 'markdown' && htmlBody?.trim())
+      return cutText(await toNewText(htmlBody, { from: 'html', as: 'markdown' }), part);
+    if (direction === 'inbound') return cutText(shortenUrls(extractedText ?? ''), part);
+    const text = textBody?.trim()
+      ? await toNewText(textBody, { from: 'text', as: 'text' })
+      : await toNewText(htmlBody ?? '', { from: 'html', as: 'text' });
+    return cutText(shortenUrls(text), part);
+  }
+
   return {
     /**
-     * Reads the text of one message. Long bodies are converted in another process, so call it outside a transaction.
+     * Reads the text of one message. Long bodies are converted in another process, so call it outside a transaction. If a
+     * message stops that process, its text is what was read on arrival; of a sent one, the start.
      */
-    async readText(message: ListedMessage, { format, ...part }: TextRequest): Promise<AgentText> {
-      const { toNewText } = converter.forOrganization(message.organizationId);
-      const { direction, extractedText, textBody, htmlBody } = message;
-      if (format === 'markdown' && htmlBody?.trim())
-        return cutText(await toNewText(htmlBody, { from: 'html', as: 'markdown' }), part);
-      if (direction === 'inbound') return cutText(shortenUrls(extractedText ?? ''), part);
-      const text = textBody?.trim()
-        ? await toNewText(textBody, { from: 'text', as: 'text' })
-        : await toNewText(htmlBody ?? '', { from: 'html', as: 'text' });
-      return cutText(shortenUrls(text), part);
+    async readText(message: ListedMessage, request: TextRequest): Promise<AgentText> {
+      try {
+        return await convertText(message, request);
+      } catch (error) {
+        if (!(error instanceof ConversionStoppedError)) throw error;
+        const { direction, extractedText } = message;
+        if (direction === 'inbound') return cutText(shortenUrls(extractedText ?? ''), request);
+        return { ...cutText(shortenUrls(readStartOfText(message)), request), isTruncated: true };
+      }
     },
 
     /** Reads which of the recipients that a message did not reach are suppressed now. */

@@ -43,9 +43,13 @@ export function shortenUrls(text: string): string {
  * of its text body, or its preview.
  */
 export function readShortText(message: ListedMessage, maxCharacters: number): AgentText {
-  const { direction, extractedText, textBody, preview } = message;
-  if (direction === 'inbound') return cutText(shortenUrls(extractedText ?? ''), { maxCharacters });
-  const start = textBody?.slice(0, READ_CHARACTERS) ?? '';
-  const text = start.trim() === '' ? preview : readNewText(start, { from: 'text', as: 'text' });
+  const { direction, extractedText } = message;
+  const text = direction === 'inbound' ? (extractedText ?? '') : readStartOfText(message);
   return cutText(shortenUrls(text), { maxCharacters });
+}
+
+/** The start of what a sent message says. */
+export function readStartOfText({ textBody, preview }: Pick<ListedMessage, 'textBody' | 'preview'>): string {
+  const start = textBody?.slice(0, READ_CHARACTERS) ?? '';
+  return start.trim() === '' ? preview : readNewText(start, { from: 'text', as: 'text' });
 }

@@ -775,6 +775,7 @@ export const EXEMPT: Record<string, string> = {
   'mime/visible/colors isSameColor': 'Compares numbers.',
   'mime/converter/convert runConverterChild': CHILD,
   'mime/converter/pool createHtmlConverter': CHILD,
+  'mime/converter/pool ConversionStoppedError': 'An error without behavior.',
   'mime/parser/child runParserChild': CHILD,
   'mime/parser/pool createParserPool': CHILD,
   'inbound/mail-authentication markUnreadAuthor': 'Copies two results.',

@@ -21,6 +21,13 @@ export interface HtmlConversions {
   toNewText(body: string, options: NewTextOptions): Promise<string>;
 }
 
+/** The process that converts was killed, because of a hostile message or because the machine has too little memory. */
+export class ConversionStoppedError extends Error {
+  constructor(reason: string) {
+    super(`HTML was not converted: ${reason}`);
+  }
+}
+
 export interface HtmlConverterOptions {
   /** The script that runs `runConverterChild` on its standard input and output. */
   entry: string;
@@ -63,7 +70,7 @@ export function createHtmlConverter({ entry, processes }: HtmlConverterOptions):
         await writeFrame(child.input, FRAME.source, Buffer.from(source));
         const { value: frame } = await frames.next();
         if (frame) return frame.payload.toString();
-        throw new Error(`HTML was not converted: ${child.killReason ?? 'the process ended'}`);
+        throw new ConversionStoppedError(child.killReason ?? 'the process ended');
       } finally {
         clearTimeout(timeout);
       }
