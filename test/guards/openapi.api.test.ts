@@ -1,4 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
+import Fastify from 'fastify';
+import { Type } from 'typebox';
+import { installSerialization } from '../../api/plugins/serialization.ts';
+import { resource, strictObject, text } from '../../api/schemas.ts';
 import { sharedSchemas } from '../../api/shared-schemas.ts';
 import type { Operation } from '../support/contract.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -73,6 +77,12 @@ describe('the OpenAPI document, for the client of an earlier version', () => {
   });
 });
 
+test('a send must name its recipients in the OpenAPI document, if only in an empty list', () => {
+  const { required, properties } = schemaOf('SendMessage') as { required: string[]; properties: Schema };
+  expect(required).toEqual(['to']);
+  expect(properties.to).toMatchObject({ type: 'array' });
+});
+
 describe('the names of the OpenAPI document', () => {
   test('have no number at their end, and no two components share one', () => {
     const { schemas, parameters, responses } = app.contract.description.components;
@@ -85,6 +95,15 @@ describe('the names of the OpenAPI document', () => {
 });
 
 describe('the schemas that routes serialize by', () => {
+  test('leave out a field that they do not name, also within a part', async () => {
+    const server = Fastify();
+    installSerialization(server, []);
+    const schema = resource('thing', { id: text(10), parts: Type.Array(strictObject({ name: text(10) })) });
+    const found = { object: 'thing', id: '1', secret: 'x', parts: [{ name: 'a', secret: 'y' }] };
+    server.get('/', { schema: { response: { 200: schema } } }, async () => found);
+    expect((await server.inject('/')).json()).toEqual({ object: 'thing', id: '1', parts: [{ name: 'a' }] });
+  });
+
   /** Objects whose fields are not known beforehand, with their reason. */
   const OPEN: Record<string, string> = {
     Problem: 'further fields of an error, which the service itself adds',

@@ -143,6 +143,15 @@ describe('sending a message', () => {
   });
 });
 
+test.each([['cc'], ['bcc']])(
+  'a message may have an empty list in `to` and its recipients in %s',
+  async (field) => {
+    const response = await send({ to: [], [field]: ['a@example.test'], subject: 'Hidden', text_body: 'x' });
+    expect(response.statusCode).toBe(201);
+    expect(response.json()).toMatchObject({ to: [], [field]: [{ email: 'a@example.test' }] });
+  },
+);
+
 describe('message lists', () => {
   test('omit bodies and headers', async () => {
     await send({ to: [{ email: 'a@example.test' }], text_body: 'private' });
