@@ -48,6 +48,7 @@ import { PROBLEM_TYPE, sendProblem, toProblemDocument } from './plugins/problem.
 import { createRefusedSends, installRefusedSends } from './plugins/refused-sends.ts';
 import { installRequestBytes } from './plugins/request-bytes.ts';
 import { installRequestContext } from './plugins/request-context.ts';
+import { installRequestLog } from './plugins/request-log.ts';
 import { installTracing } from './plugins/request-spans.ts';
 import { installSecurityHeaders } from './plugins/security-headers.ts';
 import { installSerialization } from './plugins/serialization.ts';
@@ -87,6 +88,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   installPluginNames(app);
   const operations = installNearestOperation(app);
+  app.decorateRequest('problemCode');
   installErrors(app, { publicUrl, operations });
   installDrain(app);
   installTracing(app);
@@ -138,6 +140,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     perProcess: config.STREAMS_PER_PROCESS,
   });
   app.addHook('onClose', () => services.eventStreams.close());
+  installRequestLog(app, { recorder: services.requestRecorder });
   installMetrics(app, {
     token: config.METRICS_TOKEN,
     database,

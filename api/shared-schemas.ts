@@ -196,6 +196,7 @@ import { RevokeAllSessions, SessionRecord } from './people/sessions.schemas.ts';
 import { TimedOut } from './plugins/held-answers.ts';
 import { RawMailResult } from './providers/raw-mail.routes.ts';
 import { RefusalRecord } from './refusals/refusals.schemas.ts';
+import { RequestRecord } from './requests/requests.schemas.ts';
 import {
   MinimalRetentionPolicy,
   PostponeRetention,
@@ -334,6 +335,7 @@ export const sharedSchemas = [
   UsageHistory,
   UsageEventRecord,
   RefusalRecord,
+  RequestRecord,
   SuppressionRecord,
   MinimalSuppression,
   CreateSuppression,

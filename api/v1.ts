@@ -63,6 +63,7 @@ import { userRoutes } from './people/user.routes.ts';
 import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
 import { refusalRoutes } from './refusals/refusals.routes.ts';
+import { requestRoutes } from './requests/requests.routes.ts';
 import { retentionPolicyRoutes } from './retention/retention-policy.routes.ts';
 import type { RouteDependencies } from './route-dependencies.ts';
 import { samlRoutes } from './sso/saml.routes.ts';
@@ -100,6 +101,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(samlRoutes(dependencies));
       await v1.register(deletionOfPeopleRoutes(dependencies));
       await v1.register(usageRoutes(dependencies));
+      await v1.register(requestRoutes(dependencies));
       await v1.register(retentionPolicyRoutes(dependencies));
       await v1.register(billingRoutes(dependencies));
       await v1.register(stripeEventRoutes(dependencies));

@@ -42,6 +42,7 @@ const CONTENTS: Record<string, string> = {
   policies: 'rules that an organization sets for its members, keys and mail',
   providers: 'SES notifications, and raw messages from other mail servers',
   refusals: 'mail that an SMTP listener refused',
+  requests: 'calls of the API in the last seven days',
   restores: 'what may have been sent after the backup that the database was restored from',
   retention: 'deletion of old messages',
   sessions: 'sessions of people, and what an organization requires of them',

@@ -52,6 +52,7 @@ import { SignUpEntity } from './people/sign-up.entity.ts';
 import { AccountTokenEntity, UserEntity } from './people/user.entity.ts';
 import { OrganizationPoliciesEntity } from './policies/organization-policies.entity.ts';
 import { RefusalEntity } from './refusals/refusal.entity.ts';
+import { ApiRequestEntity } from './requests/api-request.entity.ts';
 import { RetentionPolicyEntity } from './retention/retention-policy.entity.ts';
 import { KnownDeviceEntity, SessionEntity } from './sessions/session.entity.ts';
 import { SsoConfigurationEntity } from './sso/sso-configuration.entity.ts';
@@ -152,6 +153,7 @@ export const entities = [
   UnattributedReportEntity,
   SuppressionEntity,
   RefusalEntity,
+  ApiRequestEntity,
   SweepEntity,
   ListEntryEntity,
   ReputationOutcomeEntity,

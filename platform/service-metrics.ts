@@ -7,6 +7,8 @@ export interface ServiceMetrics {
   readonly webhookAttempts: Counter<'outcome'>;
   /** Refused SMTP commands. */
   readonly refusals: Counter<'direction' | 'stage' | 'reason'>;
+  /** Answered calls that are not in the list of calls: too many, or the database failed. */
+  readonly droppedRequests: Counter;
   /** Received messages whose parser failed. */
   readonly parseFailures: Counter;
   /** Calls that start or signal a workflow. */
@@ -41,6 +43,11 @@ export function createServiceMetrics(): ServiceMetrics {
     name: 'agent_email_refused_total',
     help: 'Refused SMTP commands, by direction, command and reason.',
     labelNames: ['direction', 'stage', 'reason'],
+    registers,
+  });
+  const droppedRequests = new Counter({
+    name: 'agent_email_request_log_dropped_total',
+    help: 'Answered calls that GET /requests does not list, because there were too many or the database failed.',
     registers,
   });
   const parseFailures = new Counter({
@@ -78,10 +85,18 @@ export function createServiceMetrics(): ServiceMetrics {
   const { expiry, unusable } = tlsCertificates;
   return {
     tlsCertificates,
-    ...{ events, webhookAttempts, refusals, parseFailures, workflowFailures, temporalCalls },
+    ...{ events, webhookAttempts, refusals, droppedRequests, parseFailures, workflowFailures, temporalCalls },
     register(registry) {
       for (const metric of [
-        ...[events, webhookAttempts, refusals, parseFailures, workflowFailures, temporalCalls],
+        ...[
+          events,
+          webhookAttempts,
+          refusals,
+          droppedRequests,
+          parseFailures,
+          workflowFailures,
+          temporalCalls,
+        ],
         ...[expiry, unusable],
       ])
         registry.registerMetric(metric as Counter);

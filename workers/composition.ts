@@ -48,6 +48,7 @@ import { notificationsRoom } from './rooms/notifications.ts';
 import { oauthRoom } from './rooms/oauth.ts';
 import { outboundRoom } from './rooms/outbound.ts';
 import { peopleRoom } from './rooms/people.ts';
+import { requestsRoom } from './rooms/requests.ts';
 import { retentionRoom } from './rooms/retention.ts';
 import { ssoRoom } from './rooms/sso.ts';
 import { storedObjectsRoom } from './rooms/stored-objects.ts';
@@ -71,6 +72,7 @@ const ROOMS: readonly Room[] = [
   deliverabilityRoom,
   usageRoom,
   usageAlertsRoom,
+  requestsRoom,
   metricsRoom,
   inboxPurgesRoom,
   attachmentsRoom,

@@ -48,6 +48,8 @@ declare module 'fastify' {
      * @throws AppError the error a new request would get.
      */
     recheckAccess(): Promise<void>;
+    /** What {@link findCaller} has found. */
+    caller: Caller | undefined;
     /** The valid credential of a request whose path or method does not exist; undefined without one. Requires nothing. */
     findCaller(): Promise<Caller | undefined>;
     /**
@@ -130,6 +132,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   app.decorateRequest('impersonatedBy');
   app.decorateRequest('suspension');
   app.decorateRequest('accessEndsAt');
+  app.decorateRequest('caller');
 
   // Checked when all routes are registered, because a plugin's hooks may still complete its own routes.
   const routes: RouteOptions[] = [];
@@ -335,12 +338,13 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       if (!authentication)
         return { isSuspended: false, isPerson: true, mayOnlyEnroll: this.person.kind === 'enroll' };
       const { scope, suspension } = authentication;
-      return {
+      this.caller = {
         scope,
         isSuspended: suspension !== undefined,
         isPerson: scope.member !== undefined,
         mayOnlyEnroll: false,
       };
+      return this.caller;
     } catch (error) {
       if (error instanceof AppError && error.status < 500) return undefined;
       throw error;

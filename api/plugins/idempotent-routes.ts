@@ -135,6 +135,7 @@ async function respondOnce(
     });
     return fresh;
   });
+  if (response.contentType === PROBLEM_TYPE) request.problemCode = readCode(response);
   reply.code(response.status).type(response.contentType);
   return response.body;
 }
@@ -204,6 +205,11 @@ async function runHandler(
     contentType: PROBLEM_TYPE,
     body: JSON.stringify(toProblemDocument(rejection, request.id, publicUrl)),
   };
+}
+
+function readCode({ body }: StoredResponse): string {
+  const { code } = JSON.parse(body) as { code: string };
+  return code;
 }
 
 /** A repeated request runs again: permissions, limits and `If-Match`, which is not part of the stored request, may change. */

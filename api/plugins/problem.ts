@@ -6,6 +6,13 @@ import type { AppError } from '../../platform/errors.ts';
 import { escapeText } from '../pages/views.ts';
 import { describeField, toClientPath } from './client-path.ts';
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The code of the problem that the request was answered with; undefined without one. */
+    problemCode: string | undefined;
+  }
+}
+
 export const PROBLEM_TYPE = 'application/problem+json';
 
 /** The problem document of an error response (RFC 9457). */
@@ -56,6 +63,7 @@ export function sendProblem(
   error: AppError,
   publicUrl: string,
 ): void {
+  request.problemCode = error.code;
   if (isOpenedByPerson(request)) return void sendProblemPage(reply, error);
   // Sent as text, because Fastify would apply a response schema to an object.
   const document = JSON.stringify(toProblemDocument(error, request.id, publicUrl));

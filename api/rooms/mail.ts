@@ -12,6 +12,7 @@ import { createMetricService } from '../../domain/metrics/metric.service.ts';
 import { cancelUnsentOfInbox } from '../../domain/outbound/cancel-send.ts';
 import { createOutbound } from '../../domain/outbound/create-outbound.ts';
 import { createRefusalService } from '../../domain/refusals/refusal.service.ts';
+import { createRequests } from '../../domain/requests/create-requests.ts';
 import { createRetentionPolicyService } from '../../domain/retention/retention-policy.service.ts';
 import type { SharedServices } from '../../domain/shared-services.ts';
 import { createUsage } from '../../domain/usage/create-usage.ts';
@@ -24,7 +25,7 @@ import type { ServiceOptions } from './service-options.ts';
 
 /** Inboxes, messages, drafts, domains, events and what counts them. */
 export function createMailRooms(
-  { config, database, outbox, storage, logger, converter }: ServiceOptions,
+  { config, database, outbox, storage, logger, converter, metrics }: ServiceOptions,
   { events, secretBox, sending, ...shared }: SharedServices,
 ) {
   const accessSignals = createEventSignals({
@@ -84,6 +85,7 @@ export function createMailRooms(
     }),
     retentionPolicies: createRetentionPolicyService({ database, outbox }),
     refusals: createRefusalService({ database }),
+    ...createRequests({ database, logger, onDropped: (count) => metrics?.droppedRequests.inc(count) }),
     exports: createExportService({ database, outbox, storage }),
     metrics: createMetricService({ database }),
     ...createUsage({

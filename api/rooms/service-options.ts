@@ -21,5 +21,5 @@ export interface ServiceOptions {
   temporalRuns: WorkflowRuns;
   schedules: ScheduleReader;
   logger: Logger;
-  metrics?: Pick<ServiceMetrics, 'events'>;
+  metrics?: Pick<ServiceMetrics, 'events' | 'droppedRequests'>;
 }

@@ -37,6 +37,7 @@ export const TABLES_AFTER_MESSAGES: readonly PurgedTable[] = [
   },
   { table: 'threads', where: inEnvironments },
   { table: 'reputation_outcomes', where: inInboxes },
+  { table: 'api_requests', where: inOrganization },
   { table: 'metric_hours', where: inEnvironments },
   { table: 'usage_hours', where: inOrganization },
   { table: 'usage_events', where: inOrganization },
@@ -52,6 +53,7 @@ export const TABLES_WITH_ORGANIZATION: readonly PurgedTable[] = [
   { table: 'organizations', where: (id) => sql<SqlBool>`id = ${id}` },
   // After the attachments, whose deletion adds deltas.
   { table: 'usage_deltas', where: inOrganization },
+  { table: 'api_requests', where: inOrganization },
   { table: 'idempotency_keys', where: inOrganization },
   { table: 'outbox', where: inOrganization },
 ];

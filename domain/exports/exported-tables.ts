@@ -611,6 +611,7 @@ export const NOT_EXPORTED: Record<string, string> = {
   announcements: 'belong to the service',
   processes: 'belong to the service',
   address_claims: 'service-wide registry of addresses; inboxes contain the organization’s addresses',
+  api_requests: 'calls of the last seven days; available through the API',
   approval_digests: 'when approvers were last emailed',
   approved_recipients: 'exemptions of at most 30 days',
   inbox_daily_sends: 'the current day’s count, of no use elsewhere',

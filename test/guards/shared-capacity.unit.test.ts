@@ -38,6 +38,7 @@ const NOT_SHARED: Record<string, string> = {
   'workflows/retention/apply-retention.contract.ts MAX_SLICES_PER_RUN': 'of one run',
   'domain/sso/sso-metadata.ts MAX_PER_RUN': 'of a sweep, oldest first',
   'domain/metrics/metric-deltas.ts MAX_BATCHES': 'of a sweep',
+  'domain/requests/delete-requests.ts MAX_BATCHES': 'of a sweep',
   'domain/usage/apply-usage-deltas.ts MAX_BATCHES': 'of a sweep',
   'domain/stored-objects/sweep-objects.ts MAX_BATCHES': 'of a sweep',
   'domain/events/purge-events.ts MAX_BATCHES': 'of a sweep',

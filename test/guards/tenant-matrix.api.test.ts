@@ -178,7 +178,8 @@ function findViolation(
   if (victim.markers.some((text) => shown.includes(text))) return "shows the victim's data:";
   const permission = operation['x-permission'];
   const isPermitted =
-    permission !== undefined && caller.permissions.has(permission) && !caller.isRefused?.(operation);
+    operation['x-credential'] !== undefined ||
+    (permission !== undefined && caller.permissions.has(permission) && !caller.isRefused?.(operation));
   if (CHECKED_WHEN_SENT.test(name) && isPermitted)
     return status < 300 ? undefined : 'is not the answer of a draft:';
   // Every key of an organization sees its list entries, and in its usage events which key set a limit.

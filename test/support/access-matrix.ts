@@ -46,7 +46,7 @@ export interface Probe {
  */
 export function listProbes(contract: Contract, caller: Caller, victim: Victim): Probe[] {
   return contract.operations
-    .filter((operation) => operation['x-permission'] !== undefined)
+    .filter((operation) => operation['x-permission'] !== undefined || operation['x-credential'] !== undefined)
     .flatMap((operation) => [...probesOf(operation, contract, caller, victim)]);
 }
 
@@ -148,7 +148,7 @@ const USAGE_SUMS = `
     group by counter) sums`;
 
 /** Tables that requests of the organization itself change, whatever they reach. */
-const CHANGED_BY_ANY_REQUEST = ['api_keys', ...USAGE_TABLES];
+const CHANGED_BY_ANY_REQUEST = ['api_keys', 'api_requests', ...USAGE_TABLES];
 
 /**
  * A digest of the victim's rows by table. Tables without environment are included for a whole organization alone: in a

@@ -427,6 +427,8 @@ export async function addInternalRows(organizationId: string): Promise<void> {
      from organizations where id = $1`,
     `insert into idempotency_keys (id, org_id, request_hash, status, content_type, body, created_at)
      select sha256(id::bytea), id, '\\x00', 200, 'application/json', '\\x00', now() from organizations where id = $1`,
+    `insert into api_requests (id, org_id, env_id, method, path, status, credential_kind, credential_id, duration_ms)
+     select 'req' || substr(id, 4), org_id, id, 'GET', '/api/v1/inboxes', 200, 'api_key', 'key_test', 1 from environments where org_id = $1`,
     `insert into limit_overrides (org_id, resource, amount, kind, reason, created_by, created_at)
      values ($1, 'api_calls', 1000000, 'soft', 'Test', 'test', now())`,
     `insert into suspensions (id, org_id, target_type, target_id, reason, note, actor_kind, actor_id, created_at, lifted_at,

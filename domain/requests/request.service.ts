@@ -1,0 +1,71 @@
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { lowestIdAt } from '../../platform/ids.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
+import { isOrganizationWide, type Scope } from '../identity/scope.ts';
+import { ApiRequestEntity } from './api-request.entity.ts';
+import { REQUEST_RETENTION_MS } from './delete-requests.ts';
+
+export interface RequestFilter {
+  status?: number | undefined;
+  /** A key or a user. */
+  credentialId?: string | undefined;
+  /** At or after this time. */
+  since?: Date | undefined;
+}
+
+export type RequestService = ReturnType<typeof createRequestService>;
+
+/** Calls of the API in the last seven days. */
+export function createRequestService({
+  database,
+  now = () => new Date(),
+}: {
+  database: Database;
+  now?: () => Date;
+}) {
+  return {
+    /** A credential that is bound to an environment or inbox sees only its own calls, and a selected environment limits all. */
+    list: (
+      scope: Scope,
+      filter: RequestFilter,
+      page: PageRequest,
+    ): Promise<Page<RowOf<typeof ApiRequestEntity>>> =>
+      database.read(scope, ({ db }) =>
+        findPage(
+          selectRequests(db, scope, { ...filter, since: latest(filter.since, now()) }),
+          'api_requests.id',
+          page,
+        ),
+      ),
+  };
+}
+
+/** Older rows may still wait for their deletion. */
+function latest(since: Date | undefined, now: Date): Date {
+  return new Date(Math.max(since?.getTime() ?? 0, now.getTime() - REQUEST_RETENTION_MS));
+}
+
+function selectRequests(
+  db: Db,
+  scope: Scope,
+  { status, credentialId, since }: RequestFilter & { since: Date },
+) {
+  return db
+    .selectFrom('api_requests')
+    .select(columnsOf(ApiRequestEntity))
+    .where('org_id', '=', scope.organizationId)
+    .where('id', '>=', lowestIdAt('request', since))
+    .where((eb) =>
+      eb.and([
+        ...(isOrganizationWide(scope) ? [] : [eb('credential_id', '=', scope.actor.id)]),
+        ...(scope.environmentSelected ? [eb('env_id', '=', scope.environmentId)] : []),
+        ...(status === undefined ? [] : [eb('status', '=', status)]),
+        // Without it PostgreSQL does not see that the index of errors applies.
+        ...(status !== undefined && status >= 400 ? [eb('status', '>=', 400)] : []),
+        ...(credentialId === undefined ? [] : [eb('credential_id', '=', credentialId)]),
+      ]),
+    );
+}
