@@ -509,12 +509,21 @@ export const ADAPTERS: Record<string, Adapters> = {
     ],
     readLastLine: ({ readLastLine }) => [(text) => readLastLine(text), (text) => readLastLine(`@${text}`)],
   },
+  'mime/file-text': {
+    toVisibleText: ({ toVisibleText }) => [(text) => toVisibleText(text, UNLIMITED)],
+    readMailFile: ({ readMailFile }) => inMessages((message) => readMailFile(bytes(message), UNLIMITED)),
+  },
   'mime/invites/find-invites': {
     isCalendar: ({ isCalendar }) => [(text) => isCalendar({ contentType: text, filename: text })],
     findInvites: ({ findInvites }) => [
       (text) => findInvites(text, UNLIMITED),
       (text) => findInvites(`BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\n${text}`, UNLIMITED),
       (text) => findInvites(`BEGIN:VCALENDAR\r\nX-A;${text}`, UNLIMITED),
+    ],
+    readEvents: ({ readEvents }) => [
+      (text) => readEvents(text),
+      (text) => readEvents(`BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\n${text}`),
+      (text) => readEvents(`BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nRRULE:${text}`),
     ],
   },
   'mime/invites/local-time': {

@@ -69,6 +69,7 @@ const OTHER_TESTS: Record<string, string> = {
 
 const REQUEST = 'of one request';
 const RUN = 'of one run of a worker';
+const FILE = 'of one file';
 /** Limits that no two requests share, or that may be exceeded by a few. */
 const REASONS: Record<string, string> = {
   'domain/inbound/unattributed-reports.ts MAX_RETAINED': RUN,
@@ -83,6 +84,9 @@ const REASONS: Record<string, string> = {
   'domain/billing/stripe-signature.ts MAX_PARTS': REQUEST,
   'domain/domains/apply-dns-check.ts MAX_MISSED_CHECKS': 'of one domain, whose row is locked',
   'domain/drafts/text-difference.ts MAX_CELLS': REQUEST,
+  'domain/attachments/text/text-collector.ts MAX_NOTES': FILE,
+  'domain/attachments/text/zip-parts.ts MAX_ENTRIES': FILE,
+  'domain/attachments/text/zip-parts.ts MAX_RATIO': FILE,
   'domain/drafts/text-difference.ts MAX_DIFFERENCE_LINES': REQUEST,
   'domain/events/event-follower.ts MAX_QUEUED': 'of one stream in memory',
   'domain/exports/archive-files.ts MAX_CONCURRENT_READS': RUN,

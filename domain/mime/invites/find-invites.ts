@@ -40,27 +40,68 @@ export function isCalendar({ contentType, filename }: { contentType: string; fil
  */
 export function findInvites(calendar: string, timeoutMs: number = TIMEOUT_MS): FoundInvite[] {
   try {
-    return runWithTimeout(timeoutMs, () => readCalendars(calendar.slice(0, MAX_CALENDAR_BYTES))) ?? [];
+    const text = calendar.slice(0, MAX_CALENDAR_BYTES);
+    return runWithTimeout(timeoutMs, () => readCalendars(text, MAX_INVITES, readEvent)) ?? [];
   } catch {
     // The library throws errors of many kinds.
     return [];
   }
 }
 
-function readCalendars(text: string): FoundInvite[] {
+/** An event of a calendar file, with what a message's `invites` leave out. */
+export interface CalendarEvent extends FoundInvite {
+  description: string | null;
+  /** `FREQ=WEEKLY;COUNT=4` (RFC 5545 section 3.3.10). */
+  recurrence: string | null;
+}
+
+/** A longer calendar is read up to its last event within this length. */
+export const MAX_CALENDAR_CHARACTERS = 2 * 1024 * 1024;
+export const MAX_EVENTS = 2_000;
+const MAX_DESCRIPTION = 10_000;
+
+/**
+ * Reads the events of a calendar file, for a process that may be killed: it has no time limit.
+ *
+ * @returns null if the calendar cannot be read.
+ */
+export function readEvents(calendar: string): CalendarEvent[] | null {
+  try {
+    return readCalendars(truncateCalendar(calendar), MAX_EVENTS, (event, method) => ({
+      ...readEvent(event, method),
+      description: textValueOf(event, 'description')?.trim().slice(0, MAX_DESCRIPTION) || null,
+      recurrence: event.getFirstPropertyValue('rrule')?.toString().slice(0, MAX_TEXT) ?? null,
+    }));
+  } catch {
+    return null;
+  }
+}
+
+function truncateCalendar(calendar: string): string {
+  if (calendar.length <= MAX_CALENDAR_CHARACTERS) return calendar;
+  const start = calendar.slice(0, MAX_CALENDAR_CHARACTERS);
+  const end = 'END:VEVENT';
+  return `${start.slice(0, start.lastIndexOf(end) + end.length)}\r\nEND:VCALENDAR\r\n`;
+}
+
+function readCalendars<Event>(
+  text: string,
+  limit: number,
+  read: (event: Component, method: string | null) => Event,
+): Event[] {
   const parsed: unknown = ICAL.parse(text);
   const roots = Array.isArray(parsed) && Array.isArray(parsed[0]) ? parsed : [parsed];
   return roots
-    .slice(0, MAX_INVITES)
+    .slice(0, limit)
     .flatMap((root) => {
       const component = new ICAL.Component(root as never);
       const method = textOf(component, 'method')?.toUpperCase() ?? null;
       return component
         .getAllSubcomponents('vevent')
-        .slice(0, MAX_INVITES)
-        .map((event) => readEvent(event, method));
+        .slice(0, limit)
+        .map((event) => read(event, method));
     })
-    .slice(0, MAX_INVITES);
+    .slice(0, limit);
 }
 
 type Component = InstanceType<typeof ICAL.Component>;
@@ -84,9 +125,12 @@ function readEvent(event: Component, method: string | null): FoundInvite {
 }
 
 function textOf(component: Component, name: string): string | null {
+  return textValueOf(component, name)?.replace(/\s+/g, ' ').trim().slice(0, MAX_TEXT) || null;
+}
+
+function textValueOf(component: Component, name: string): string | null {
   const value = component.getFirstPropertyValue(name);
-  if (typeof value !== 'string') return null;
-  return value.replace(/\s+/g, ' ').trim().slice(0, MAX_TEXT) || null;
+  return typeof value === 'string' ? value : null;
 }
 
 function toAddress(value: unknown): string | null {
