@@ -59,6 +59,7 @@ describe('finds the code:', () => {
       'sparo-ndigo-amurt-secan',
     ],
     ['that is only said to be yours', 'Your code is 123-456. Valid for 5 mins.', '123456'],
+    ['of a brand', '482913 is your Acme code. Do not share it.', '482913'],
     ['a PIN', 'Your PIN to sign in is 4829', '4829'],
     ['an OTP', 'OTP for your login is 482913. Do not share it.', '482913'],
     ['in the subject', 'Hello', '482913', '482913 is your Acme verification code'],
@@ -219,6 +220,18 @@ describe('finds no code in', () => {
     ['a time', 'Log in: the code freeze begins at 1530.'],
     ['a word with hyphens', 'Log in to read about state-of-the-art code reviews.'],
     ['a coupon that is yours', 'Your code is SAVE2024 for 20% off.'],
+    [
+      'a booking that is called a confirmation',
+      'Log in to check in.\nConfirmation code\nHMABCD1234',
+      'Your reservation',
+    ],
+    ['a flight', 'Sign in to see your flight. Confirmation code: X7K9QP'],
+    ['a PIN code, which is an address in India', 'Log in to pay. PIN code 560001 Bangalore'],
+    ['a meeting', 'Sign in to Zoom. Meeting code: 482913. Passcode: 771234', 'Zoom meeting'],
+    ['a network', 'The wifi password code is 48291377; login at the desk'],
+    ['a name', 'We noticed a sign-in. Code name: 4829'],
+    ['a count', 'Security code review found 1234 issues in 5678 files'],
+    ['a delivery', 'Delivery code: 4829. Give it to the courier.'],
     ['an empty text', ''],
   ])('%s', (_what, text, subject = '') => {
     expect(values(text, subject)).toEqual([]);

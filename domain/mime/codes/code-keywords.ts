@@ -8,7 +8,6 @@ const EN_KINDS =
 const SPECIFIC_WORDS = [
   `(?:${EN_KINDS})[ -](?:pass)?(?:code|pin)`,
   '(?:one[- ]time|single[- ]use|temporary) (?:passcode|password|pin)',
-  'passcode',
   'otp',
   'otp code',
   'verification (?:pin|number)',
@@ -53,7 +52,7 @@ const SPECIFIC_UNSPACED = [
 ];
 /** Words that also name codes of other kinds: they count only in mail about signing in. */
 const VAGUE_WORDS = [
-  'pin',
+  'pin(?! code)',
   // Also at the end of a compound: Wachtwoordherstelcode, nulstillingskode, Sisäänkirjautumiskoodi.
   '[\\p{L}-]{0,30}(?:codes?|kode[nr]?|kod(?:en)?|koodi(?:si)?|kood|kód(?:ot|od|ja)?)',
   'kod(?:u|unuz|as|s|i|ea|ingiz|lar)',
@@ -79,7 +78,7 @@ const KEYWORD = new RegExp(
 const SIGN_IN = new RegExp(
   [
     'verif(?:y|ying|ication)',
-    '\\byour (?:\\w{1,20} )?code(?: is|:)|(?:valid for|expires? in) (?:\\d{1,3}|five|ten|fifteen|thirty) min',
+    '\\byour (?:\\w{1,20} )?code(?: is|:)|\\bis your (?:\\S{1,20} ){1,3}code\\b|(?:valid for|expires? in) (?:\\d{1,3}|five|ten|fifteen|thirty) min',
     'sign(?:ing)?[- ]?(?:in|up)|log(?:ging)?[- ]?(?:in|on)\\b|login',
     'authenticat|two[- ]?(?:factor|step)|\\b2fa\\b|\\bmfa\\b|one[- ]?time',
     'confirm your (?:e-?mail|account|identity|registration)|confirmation code to',
@@ -99,11 +98,15 @@ const SIGN_IN = new RegExp(
   'iu',
 );
 
+/** Mail about a journey, a meeting or a network: its codes are for those. */
+const OTHER_SUBJECTS =
+  /(?<!\p{L})(?:reservations?|itinerary|boarding|check-in|checked in|flights?|your (?:stay|trip|booking)|hotel|meeting id|zoom|webinar|dial-in|wi-?fi|buchung|flug|réservation|vol|reserva|vuelo|prenotazione|volo|boeking|rezerwacja)(?!\p{L})|予約|预订|預訂|航班|예약/iu;
+
 /** Codes of other kinds, by the words before or after the vague word. */
 const OTHER_KIND_BEFORE =
-  /(?:promo(?:tion(?:al)?)?|discount|coupon|voucher|gift(?: ?card)?|zip|post(?:al)?|area|country|error|source|qr|bar|track(?:ing)?|booking|reservation|reference|product|item|dress|swift|sort|order|referral|status|tax|style|colou?r|offer|savings?|sku|model|pick-?up|collection|redemption|reward|airport|building|door|gate|flight|store|customer|licen[cs]e|rabatt|gutschein|aktions|kortings|zip|morse|exit|machine|open[- ]source|of|genetic|legal|penal|civil)[ -]?$/iu;
+  /(?:promo(?:tion(?:al)?)?|discount|coupon|voucher|gift(?: ?card)?|zip|post(?:al)?|area|country|error|source|qr|bar|track(?:ing)?|booking|reservation|reference|product|item|dress|swift|sort|order|referral|status|tax|style|colou?r|offer|savings?|sku|model|pin|wi-?fi|pick-?up|collection|redemption|reward|airport|building|door|gate|flight|store|customer|licen[cs]e|rabatt|gutschein|aktions|kortings|zip|morse|exit|machine|open[- ]source|of|genetic|legal|penal|civil)[ -]?$/iu;
 const OTHER_KIND_AFTER =
-  /^[ -]?(?:promo|postal|barres|qr|rabat|promocional|postale|sconto|fiscal|de (?:réduction|réservation|suivi|descuento|reserva|seguimiento|rastreio|conduct)|of conduct|review|rabatowy|pocztowy|pengiriman|pos\b|base\b|freeze|snippet|change|editor)/iu;
+  /^[ -]?(?:promo|postal|barres|qr|rabat|promocional|postale|sconto|fiscal|de (?:réduction|réservation|suivi|descuento|reserva|seguimiento|rastreio|conduct)|of conduct|review|rabatowy|pocztowy|pengiriman|name|pos\b|base\b|freeze|snippet|change|editor)/iu;
 /** A line about buying: its code is a coupon. */
 const SHOPPING =
   /[%€£]|\$\d|\boff\b|discount|checkout|coupon|voucher|free shipping|\bsale\b|rabatt|gutschein|descuento|réduction|sconto/iu;
@@ -117,7 +120,7 @@ export interface Keyword {
 
 /** Whether a text speaks of signing in, so that the word "code" alone names a one-time code. */
 export function isAboutSignIn(text: string): boolean {
-  return SIGN_IN.test(text);
+  return SIGN_IN.test(text) && !OTHER_SUBJECTS.test(text);
 }
 
 /**
@@ -134,7 +137,7 @@ export function findKeywords(line: string, { allowVague }: { allowVague: boolean
     const isSpecific = match.groups?.specific !== undefined;
     if (!isSpecific && (!allowVague || isShopping)) continue;
     if (!isSpecific && OTHER_KIND_BEFORE.test(line.slice(Math.max(0, start - 20), start))) continue;
-    if (!isSpecific && OTHER_KIND_AFTER.test(line.slice(end, end + 30))) continue;
+    if (OTHER_KIND_AFTER.test(line.slice(end, end + 30))) continue;
     found.push({ start, end, isSpecific });
   }
   return found;

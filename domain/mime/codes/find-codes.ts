@@ -152,6 +152,9 @@ function scoreSentence({ text, keywords, candidates }: ReadLine): Scored[] {
   });
 }
 
+/** A number before another noun counts it: "1234 issues". */
+const COUNTED =
+  /^ (?!(?:to|for|in|into|as|and|or|on|at|is|it|if|by|before|within|when|from|using|which|that|expires|valid|please|below|here|has|will|was)\b)[a-z]{3,}/;
 const SENTENCE_END = /[.!?;。！？؟।](?:\s|$)|[。！？]/u;
 /** Between a code and the words that say what it is. */
 const IS_YOUR =
@@ -161,18 +164,29 @@ function scoreNear(line: string, keyword: Keyword, candidate: Candidate): number
   if (candidate.start >= keyword.end) {
     const gap = line.slice(keyword.end, candidate.start);
     if (gap.length > SENTENCE_GAP || SENTENCE_END.test(gap)) return 0;
-    // "Code" and a word in capitals may be the start of any sentence; a colon or a verb tells.
-    if (gap.length <= DIRECT_GAP)
-      return candidate.isNumeric || /[:：=]|\b(?:is|ist|est|es|è|é)\b|[是为為はが]/u.test(gap)
-        ? SCORE.direct
-        : 0;
-    return candidate.isNumeric ? SCORE.sentence : 0;
+    if (gap.length <= DIRECT_GAP && isConnecting(gap)) {
+      // "Code" and a word in capitals may be the start of any sentence; a colon or a verb tells.
+      const isSaid = candidate.isNumeric || /[:：=]|\b(?:is|ist|est|es|è|é)\b|[是为為はが]/u.test(gap);
+      return isSaid ? SCORE.direct : 0;
+    }
+    const isCount = COUNTED.test(line.slice(candidate.end, candidate.end + 20));
+    return candidate.isNumeric && !isCount ? SCORE.sentence : 0;
   }
   if (candidate.end > keyword.start) return 0;
   const gap = line.slice(candidate.end, keyword.start);
   if (gap.length > SENTENCE_GAP || SENTENCE_END.test(gap) || !IS_YOUR.test(gap)) return 0;
   return candidate.isNumeric || /^ (?:is|ist|est|es|è|é) /u.test(gap) ? SCORE.before : 0;
 }
+
+/** Whether no word between the name of a code and the code says something else. */
+function isConnecting(gap: string): boolean {
+  return (gap.match(/\p{Script=Latin}+/gu) ?? []).every((word) => CONNECTING.has(word.toLowerCase()));
+}
+const CONNECTING = new Set(
+  'is are ist lautet est es é è e to jest je är er on la là adalah no number your now here below para de bạn của otp pin code'.split(
+    ' ',
+  ),
+);
 
 /** A line that is only a code, with the word for it above, below or in the subject. */
 function scoreAlone(lines: readonly ReadLine[], at: number, title: ReadLine): Scored[] {
