@@ -44,7 +44,8 @@ export function describePath({
     const values = params as Record<string, string | undefined>;
     return routeOptions.url.replace(/:(\w+)/g, (_, name: string) => {
       const value = values[name] ?? '';
-      return ID.test(value) || name === 'direction' || name === 'effect' ? value : `{${name}}`;
+      const isWord = (name === 'direction' || name === 'effect') && WORD.test(value);
+      return isWord || ID.test(value) ? value : `{${name}}`;
     });
   }
   const [path = ''] = url.split(/[?#]/, 1);

@@ -21,6 +21,43 @@ export const WRONG_GUESSES: readonly Guess[] = [
   {
     methods: WRITES,
     paths: [
+      ...['batch', 'emails/batch', 'messages/batch', 'messages/bulk', 'send/batch', 'bulk', 'batches'],
+      ...[
+        'inboxes/*/batch',
+        'inboxes/*/send-batch',
+        'inboxes/*/messages/bulk',
+        'inboxes/*/messages/send/batch',
+      ],
+    ],
+    operation: 'POST /inboxes/{inboxId}/messages/batch',
+  },
+  {
+    methods: WRITES,
+    paths: [
+      ...[
+        'labels',
+        'messages/labels/batch',
+        'messages/labels/bulk',
+        'messages/batch/labels',
+        'messages/bulk/labels',
+      ],
+      ...['messages/labels/add', 'messages/labels/remove', 'messages/modify', 'messages/batch/modify'],
+    ],
+    operation: 'POST /messages/labels',
+  },
+  {
+    methods: READS,
+    paths: ['drafts/*/poll', 'drafts/*/decision', 'drafts/*/approval', 'approvals/*', 'approvals/*/wait'],
+    operation: 'GET /drafts/{id}/wait',
+  },
+  {
+    methods: READS,
+    paths: ['logs', 'log', 'calls', 'api-calls', 'request-log', 'requests/logs', 'org/requests', 'errors'],
+    operation: 'GET /requests',
+  },
+  {
+    methods: WRITES,
+    paths: [
       ...[
         'send',
         'email',
@@ -33,7 +70,7 @@ export const WRONG_GUESSES: readonly Guess[] = [
         'send-email',
         'sendmail',
       ],
-      ...['emails/send', 'email/send', 'mail/send', 'messages/send', 'send/email', 'emails/batch'],
+      ...['emails/send', 'email/send', 'mail/send', 'messages/send', 'send/email', 'emails/new'],
       ...[
         'inboxes/*/send',
         'inboxes/*/email',

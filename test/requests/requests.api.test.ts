@@ -71,8 +71,10 @@ describe('GET /requests', () => {
     const key = { 'idempotency-key': 'one' };
     for (let count = 0; count < 2; count += 1)
       await app.call('/suppressions', { token, method: 'POST', headers: key, body: { email: 'no address' } });
+    await app.call('/lists/ask_live_secret/ada@people.example', { token });
+    await app.call('/lists/send/block', { token });
     await app.call('/sendmail/ask_live_secret/ada@people.example?token=secret', { token, method: 'POST' });
-    const inOrder = await calls(token, 8);
+    const inOrder = await calls(token, 10);
     expect(inOrder.map(({ method, path, status, code }) => `${method} ${path} ${status} ${code}`)).toEqual([
       `GET /api/v1/inboxes/${inbox.id}/messages 200 null`,
       'GET /api/v1/inboxes 200 null',
@@ -81,6 +83,8 @@ describe('GET /requests', () => {
       'POST /api/v1/inboxes 400 validation_error',
       'POST /api/v1/suppressions 400 validation_error',
       'POST /api/v1/suppressions 400 validation_error',
+      'GET /api/v1/lists/{direction}/{effect} 404 not_found',
+      'GET /api/v1/lists/send/block 200 null',
       'POST /api/v1/sendmail/…/… 404 not_found',
     ]);
     expect(inOrder[0]).toEqual({
@@ -99,10 +103,10 @@ describe('GET /requests', () => {
     expect(JSON.stringify(inOrder)).not.toMatch(/secret|ada@|ada%40|no address/);
 
     expect(await calls(token, 1, `?status=200&credential_id=${ownerId}`)).toHaveLength(1);
-    expect((await calls(token, 3, '?status=404')).every(({ status }) => status === 404)).toBe(true);
+    expect((await calls(token, 4, '?status=404')).every(({ status }) => status === 404)).toBe(true);
     expect(await calls(token, 0, '?since=2100-01-01T00:00:00Z')).toEqual([]);
     const since = inOrder[2]?.created_at ?? '';
-    expect((await calls(token, 6, `?since=${since}`))[0]?.id).toBe(inOrder[2]?.id);
+    expect((await calls(token, 8, `?since=${since}`))[0]?.id).toBe(inOrder[2]?.id);
   });
 
   test('pages through them in either order', async () => {
