@@ -134,7 +134,7 @@ export function completeDocument<Document extends object>(generated: Document): 
   describeListedAgentMessages(components.schemas ?? {});
   discriminateUnions(components);
   makeDefaultsOptional(operations, components);
-  requireRecipients(components);
+  requireContent(components);
   components.schemas = { ...components.schemas, Event: unionOfEvents() };
   for (const [name, example] of Object.entries(REQUEST_EXAMPLES))
     components.schemas[name] = { ...components.schemas[name], examples: [example] };
@@ -168,17 +168,22 @@ function makeDefaultsOptional(operations: OpenApiOperation[], { schemas = {} }: 
   }
 }
 
-/** Every message needs recipients. Who has them in `cc` or `bcc` alone sends an empty list. */
-function requireRecipients({ schemas = {} }: Components): void {
+/**
+ * What a message cannot do without, although its schema knows another way: an empty list of recipients if `cc` or `bcc` has
+ * some, and no text if there is HTML.
+ */
+function requireContent({ schemas = {} }: Components): void {
   const send: BodySchema = schemas.SendMessage ?? {};
-  const to = send.properties?.to;
-  if (!to?.anyOf) throw new Error('The schema of a send has no list of recipients');
-  const [list] = to.anyOf as BodySchema[];
-  send.required = [...(send.required ?? []), 'to'];
-  send.properties = {
-    ...send.properties,
-    to: { ...list, description: 'Recipients; empty if only cc or bcc have some.' },
-  };
+  const reply: BodySchema = schemas.ReplyToMessage ?? {};
+  const [recipients] = (send.properties?.to?.anyOf ?? []) as BodySchema[];
+  requireMember(send, 'to', { ...recipients, description: 'Recipients; empty if only cc or bcc have some.' });
+  requireMember(reply, 'text_body', { description: 'Null if there is only html_body.' });
+}
+
+function requireMember(schema: BodySchema, name: string, described: BodySchema): void {
+  const { anyOf: _, ...member } = schema.properties?.[name] ?? {};
+  schema.required = [...(schema.required ?? []), name];
+  schema.properties = { ...schema.properties, [name]: { ...member, ...described } };
 }
 
 function makeMembersOptional(schema: BodySchema | undefined): void {

@@ -77,10 +77,11 @@ describe('the OpenAPI document, for the client of an earlier version', () => {
   });
 });
 
-test('a send must name its recipients in the OpenAPI document, if only in an empty list', () => {
+test('the OpenAPI document requires recipients of a send, if only an empty list, and the text of a reply, if only null', () => {
   const { required, properties } = schemaOf('SendMessage') as { required: string[]; properties: Schema };
   expect(required).toEqual(['to']);
   expect(properties.to).toMatchObject({ type: 'array' });
+  expect(schemaOf('ReplyToMessage')).toMatchObject({ required: ['text_body'] });
 });
 
 describe('the names of the OpenAPI document', () => {
