@@ -96,7 +96,7 @@ import { CredentialRecord } from './me/me.schemas.ts';
 import { Address, AddressSeen } from './messages/addresses.ts';
 import { AgentMessage } from './messages/agent-message.schemas.ts';
 import { BatchResults, SendMessages } from './messages/batch.routes.ts';
-import { MessageCode, MessageInvite, MessageLink } from './messages/findings.schemas.ts';
+import { MessageCode, MessageInjection, MessageInvite, MessageLink } from './messages/findings.schemas.ts';
 import { ChangeLabelsOfMany, LabelResults, Labels } from './messages/labels.routes.ts';
 import {
   MessageListItem,
@@ -289,6 +289,7 @@ export const sharedSchemas = [
   MessageCode,
   MessageLink,
   MessageInvite,
+  MessageInjection,
   AgentMessage,
   MessageSummary,
   MessageRecord,

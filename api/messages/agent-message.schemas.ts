@@ -62,6 +62,7 @@ export const AgentMessage = resource(
     ),
     labels: Type.Optional(Type.Array(text(255), { maxItems: 1000 })),
     signals: Type.Optional(Type.Array(enumOf(SIGNALS), { maxItems: SIGNALS.length })),
+    injection: Type.Optional(findingFields.injection),
     codes: Type.Optional(Type.Array(AgentCode, { maxItems: 3 })),
     links: Type.Optional(findingFields.links),
     links_truncated: Type.Optional(
@@ -109,7 +110,7 @@ const LISTED_KINDS = new Set(['verify', 'reset', 'sign_in']);
 export function presentAgentMessage(details: MessageDetails, parts: AgentParts): AgentMessage {
   const { message, attachments } = details;
   const { text: part, isListed = false } = parts;
-  const { codes, links, invites } = presentFindings(message);
+  const { injection, codes, links, invites } = presentFindings(message);
   return omitEmpty({
     object: 'message' as const,
     id: message.id,
@@ -133,6 +134,7 @@ export function presentAgentMessage(details: MessageDetails, parts: AgentParts):
     })),
     labels: message.labels,
     signals: message.signals,
+    injection: injection.level === 'none' ? undefined : injection,
     codes: codes.map(({ origin_domain, ...code }) => ({
       ...code,
       ...(origin_domain ? { origin_domain } : {}),

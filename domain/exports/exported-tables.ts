@@ -325,6 +325,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'automated',
       'signals',
       'codes',
+      'injection',
       'links',
       'all_links',
       'has_more_links',

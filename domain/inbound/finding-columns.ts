@@ -9,13 +9,15 @@ export function findingColumns({
   allLinks,
   hasMoreLinks,
   invites,
-}: Pick<ParsedInboundMail, 'codes' | 'links' | 'allLinks' | 'hasMoreLinks' | 'invites'>) {
+  injection,
+}: Pick<ParsedInboundMail, 'codes' | 'links' | 'allLinks' | 'hasMoreLinks' | 'invites' | 'injection'>) {
   return {
     codes: json(codes),
     links: json(links),
     all_links: json(allLinks),
     has_more_links: hasMoreLinks,
     invites: json(invites),
+    injection: json(injection),
     findings_version: FINDINGS_VERSION,
   };
 }

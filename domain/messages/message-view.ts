@@ -35,7 +35,7 @@ const COLUMNS = {
 
 /** PostgreSQL knows the length of a text that is stored out of line without reading it. */
 const SUBJECT_BYTES = sql<number>`coalesce(octet_length(subject), 0)`;
-const FINDINGS_BYTES = sql<number>`octet_length(codes::text) + octet_length(links::text) + octet_length(invites::text)`;
+const FINDINGS_BYTES = sql<number>`octet_length(injection::text) + octet_length(codes::text) + octet_length(links::text) + octet_length(invites::text)`;
 const SUMMARY_BYTES = sql<number>`${SUBJECT_BYTES} + ${FINDINGS_BYTES} + coalesce(octet_length(extracted_text), 0)
   + 2 * (octet_length("to"::text) + octet_length(cc::text) + octet_length(bcc::text))
   + octet_length(array_to_string(reference_ids, ' '))`;

@@ -13,6 +13,7 @@ import { functionTrigger } from '../../platform/database/triggers.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import type { AutoSubmitted } from '../mime/build-mime.ts';
 import type { FoundCode } from '../mime/codes/find-codes.ts';
+import type { Injection } from '../mime/injection/find-injection.ts';
 import type { FoundInvite } from '../mime/invites/find-invites.ts';
 import type { FoundLink } from '../mime/links/find-links.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
@@ -206,6 +207,8 @@ export const MessageEntity = defineEntity({
     hasMoreLinks: p.boolean().default(false),
     /** The events of the calendars of an inbound message. */
     invites: json(p.json().$type<FoundInvite[]>().defaultRaw(`'[]'`)),
+    /** Signs that an inbound message tries to instruct the agent that reads it. */
+    injection: json(p.json().$type<Injection>().defaultRaw(`'{"level": "none", "reasons": []}'`)),
     /** The version of the rules that found codes, links and invitations; 0 for mail of a time before them. */
     findingsVersion: p.smallint().default(0),
     /** Whether `message.received` was emitted; false for inbound messages hidden on arrival. */

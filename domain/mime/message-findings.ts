@@ -1,5 +1,6 @@
 import { runWithTimeout } from '../../platform/run-with-timeout.ts';
 import { type FoundCode, findCodes } from './codes/find-codes.ts';
+import { findInjection, type Injection, NO_INJECTION } from './injection/find-injection.ts';
 import { type Anchor, readAnchors } from './links/anchors.ts';
 import { type FoundLinks, findLinks } from './links/find-links.ts';
 import { type MessageText, readMessageText } from './message-text.ts';
@@ -7,18 +8,25 @@ import type { ParsedHeader } from './parse-mail.ts';
 import { markHtmlQuotes } from './quotes/html-quotes.ts';
 
 /** Raise it if the rules change so much that `mail:parse-again` should read older mail again. */
-export const FINDINGS_VERSION = 1;
+export const FINDINGS_VERSION = 2;
 
 /** What an agent looks for in a message. */
 export interface MessageFindings extends FoundLinks {
   codes: FoundCode[];
+  injection: Injection;
 }
 
-export const NO_FINDINGS: MessageFindings = { codes: [], links: [], allLinks: [], hasMoreLinks: false };
+export const NO_FINDINGS: MessageFindings = {
+  codes: [],
+  links: [],
+  allLinks: [],
+  hasMoreLinks: false,
+  injection: NO_INJECTION,
+};
 
 type Header = Pick<ParsedHeader, 'subject' | 'from' | 'headers'>;
 
-/** Reads the text of a message, and finds codes and links in what people can see of it. */
+/** Reads the text of a message, and finds codes and links in what people can see of it, and instructions in all of it. */
 export function readMessage(
   { subject, from, headers }: Header,
   bodies: { text: string | null; html: string | null },
@@ -30,6 +38,7 @@ export function readMessage(
   return {
     ...message,
     codes: findCodes({ subject, text, field: headers['one-time-code'] }),
+    injection: findInjection({ subject, text, hidden: message.hiddenText }),
     ...findLinks({ subject, from: from?.email, text, anchors }),
   };
 }

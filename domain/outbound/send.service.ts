@@ -17,6 +17,7 @@ import type { Message, Recipient } from '../messages/message.entity.ts';
 import type { MessageDetails, WholeMessage } from '../messages/message-details.ts';
 import { insertOwnMessageId } from '../messages/thread-message-id-rows.ts';
 import { addToThread, type OpenThread, startThread } from '../messages/thread-summary.ts';
+import { NO_INJECTION } from '../mime/injection/find-injection.ts';
 import { domainOf } from '../mime/mail-address.ts';
 import { createPreview } from '../mime/preview.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
@@ -223,6 +224,7 @@ function buildMessage(
     extractedText: null,
     hiddenText: null,
     codes: [],
+    injection: NO_INJECTION,
     links: [],
     hasMoreLinks: false,
     invites: [],

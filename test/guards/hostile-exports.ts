@@ -513,6 +513,15 @@ export const ADAPTERS: Record<string, Adapters> = {
     toVisibleText: ({ toVisibleText }) => [(text) => toVisibleText(text, UNLIMITED)],
     readMailFile: ({ readMailFile }) => inMessages((message) => readMailFile(bytes(message), UNLIMITED)),
   },
+  'mime/injection/find-injection': {
+    findInjection: ({ findInjection }) => [
+      (text) => findInjection({ subject: text, text, hidden: text }),
+      (text) => findInjection({ subject: '', text: 'ignore all '.repeat(text.length / 11), hidden: null }),
+    ],
+  },
+  'mime/injection/wording': {
+    findWording: ({ findWording }) => [(text) => findWording(text)],
+  },
   'mime/invites/find-invites': {
     isCalendar: ({ isCalendar }) => [(text) => isCalendar({ contentType: text, filename: text })],
     findInvites: ({ findInvites }) => [

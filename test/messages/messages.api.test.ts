@@ -347,6 +347,7 @@ const FIELDS = [
   'bcc_addresses',
   'reply_to',
   'delivered_to',
+  'injection',
   'codes',
   'links',
   'invites',
