@@ -7,6 +7,14 @@ import { type MessageText, readMessageText } from './message-text.ts';
 import type { ParsedHeader } from './parse-mail.ts';
 import { markHtmlQuotes } from './quotes/html-quotes.ts';
 
+export {
+  INJECTION_LEVELS,
+  INJECTION_RULES,
+  type Injection,
+  MAX_REASONS,
+  NO_INJECTION,
+} from './injection/find-injection.ts';
+
 /** Raise it if the rules change so much that `mail:parse-again` should read older mail again. */
 export const FINDINGS_VERSION = 2;
 
