@@ -3,7 +3,12 @@ import { classifyOperation } from '../../domain/impersonation/impersonation-acce
 import { AppError } from '../../platform/errors.ts';
 import type { Caller } from './caller.ts';
 import { ALIAS } from './openapi-document.ts';
-import { measureOperation, readVerb, type WantedOperation } from './operation-distance.ts';
+import {
+  createWordComparison,
+  measureOperation,
+  readVerb,
+  type WantedOperation,
+} from './operation-distance.ts';
 import { type Guess, WRONG_GUESSES } from './wrong-guesses.ts';
 
 /** An operation of the OpenAPI document. */
@@ -119,10 +124,14 @@ export function findNearest(
   const guessed = guess && operations.find((each) => nameOf(each) === guess.operation);
   if (guess && guessed) return present(guessed, guess.how);
   const byVerb = readVerb(wanted);
+  const compare = createWordComparison();
   const ranked = operations
     .map((operation) => ({
       operation,
-      distance: Math.min(measureOperation(wanted, operation), measureOperation(byVerb, operation)),
+      distance: Math.min(
+        measureOperation(wanted, operation, compare),
+        measureOperation(byVerb, operation, compare),
+      ),
     }))
     .filter(({ distance }) => distance <= MAX_DISTANCE)
     .sort((a, b) => a.distance - b.distance || a.operation.segments.length - b.operation.segments.length);

@@ -75,26 +75,51 @@ export function readVerb({ method, segments }: WantedOperation): WantedOperation
   return verb === undefined ? { method, segments } : { method: verb, segments: segments.slice(0, -1) };
 }
 
+/** How far a word of a request is from one of an operation. */
+export type CompareWords = (word: string, name: string) => number;
+
+/** Longer words are no misspellings, and comparing them takes time. */
+const MAX_COMPARED_LENGTH = 32;
+
+/** Compares words, each pair once: the same words occur in most operations. */
+export function createWordComparison(): CompareWords {
+  const known = new Map<string, number>();
+  return (word, name) => {
+    if (word === name) return 0;
+    if (word.length > MAX_COMPARED_LENGTH) return OTHER_WORD;
+    const pair = `${word} ${name}`;
+    const distance = known.get(pair) ?? compareWords(word, name);
+    known.set(pair, distance);
+    return distance;
+  };
+}
+
 /** How far a request is from an operation; a smaller number is nearer. Infinite if they share no word. */
 export function measureOperation(
   wanted: WantedOperation,
   operation: { method: string; segments: readonly string[] },
+  compare: CompareWords,
 ): number {
   const { segments } = operation;
   const known = segments.filter((segment) => !isParameter(segment));
-  if (!wanted.segments.some((word) => known.some((name) => compareWords(word, name) < OTHER_WORD)))
+  if (!wanted.segments.some((word) => known.some((name) => compare(word, name) < OTHER_WORD)))
     return Number.POSITIVE_INFINITY;
-  return alignSegments(wanted.segments, segments) + compareMethods(wanted.method, operation.method);
+  return alignSegments(wanted.segments, segments, compare) + compareMethods(wanted.method, operation.method);
 }
 
 /** Edit distance over segments. */
-function alignSegments(wanted: readonly string[], segments: readonly string[]): number {
+function alignSegments(
+  wanted: readonly string[],
+  segments: readonly string[],
+  compare: CompareWords,
+): number {
   let previous = segments.map((_, index) => (index + 1) * SKIPPED_SEGMENT);
   previous.unshift(0);
   for (const [row, word] of wanted.entries()) {
     const current = [(row + 1) * SKIPPED_SEGMENT];
     for (const [column, name] of segments.entries()) {
-      const replaced = (previous[column] ?? 0) + compareSegments(word, name, segments[column - 1]);
+      const replaced =
+        (previous[column] ?? 0) + compareSegments(word, name, { collection: segments[column - 1], compare });
       const skipped = Math.min(previous[column + 1] ?? 0, current[column] ?? 0) + SKIPPED_SEGMENT;
       current.push(Math.min(replaced, skipped));
     }
@@ -105,15 +130,18 @@ function alignSegments(wanted: readonly string[], segments: readonly string[]): 
 
 const isParameter = (segment: string) => segment.startsWith('{');
 
-function compareSegments(word: string, name: string, collection: string | undefined): number {
-  if (!isParameter(name)) return looksLikeId(word) ? OTHER_WORD : compareWords(word, name);
+function compareSegments(
+  word: string,
+  name: string,
+  { collection, compare }: { collection: string | undefined; compare: CompareWords },
+): number {
+  if (!isParameter(name)) return looksLikeId(word) ? OTHER_WORD : compare(word, name);
   if (!looksLikeId(word)) return WORD_FOR_ID;
   const expected = COLLECTIONS[word.slice(0, word.indexOf('_'))];
   return expected === undefined || expected === collection ? 0 : ID_OF_ANOTHER_KIND;
 }
 
 function compareWords(word: string, name: string): number {
-  if (word === name) return 0;
   if (SYNONYMS[word] === name) return SIMILAR_WORD;
   return findNearestName(word, [name]) === undefined ? OTHER_WORD : SIMILAR_WORD;
 }
