@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
+import { createFileReader } from '../domain/attachments/text/file-reader.ts';
 import { createHtmlConverter } from '../domain/mime/converter/pool.ts';
 import { announceProcess } from '../domain/monitoring/announce-process.ts';
 import { acceptsProviderDeliveries, type Config, loadConfig } from '../platform/config.ts';
@@ -46,6 +47,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     entry: CONVERTER_ENTRY,
     processes: config.HTML_CONVERTER_PROCESSES,
   });
+  const fileReader = createFileReader({ entry: FILE_READER_ENTRY });
   const temporal = createTemporalClient(config);
   const metrics = createServiceMetrics();
   const outbox = createOutbox({
@@ -65,6 +67,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     storage,
     sesObjects,
     converter,
+    fileReader,
     logger,
     metrics,
   });
@@ -104,7 +107,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
       await temporal.connection.close();
       storage.close();
       sesObjects.close();
-      await converter.close();
+      await Promise.all([converter.close(), fileReader.close()]);
       await Promise.all([database.close(), workerDatabase?.close()]);
     },
   };
@@ -125,6 +128,7 @@ async function connectWorker(config: Config): Promise<Database | undefined> {
 }
 
 const PROVIDER_POOL_SIZE = 5;
+const FILE_READER_ENTRY = join(import.meta.dirname, '../workers/file-reader.ts');
 const CONVERTER_ENTRY = join(import.meta.dirname, '../workers/html-converter.ts');
 
 async function main(): Promise<void> {

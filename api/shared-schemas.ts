@@ -54,7 +54,12 @@ import {
   RotateApiKey,
   UpdateApiKey,
 } from './api-keys/api-keys.schemas.ts';
-import { AttachmentInput, AttachmentRecord, UploadRecord } from './attachments/attachments.schemas.ts';
+import {
+  AttachmentInput,
+  AttachmentRecord,
+  AttachmentTextRecord,
+  UploadRecord,
+} from './attachments/attachments.schemas.ts';
 import {
   CancellationRecord,
   CancelSubscription,
@@ -258,6 +263,7 @@ export const sharedSchemas = [
   AttachmentInput,
   UploadRecord,
   AttachmentRecord,
+  AttachmentTextRecord,
   OrganizationRecord,
   EnvironmentRecord,
   ApiKeyRecord,

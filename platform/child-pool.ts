@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { createFairShare, organizationHolder, thirdOf } from './concurrency/fair-share.ts';
+import { createFairShare, type Holder, organizationHolder, thirdOf } from './concurrency/fair-share.ts';
 import { yieldCpuOfChild } from './cpu-priority.ts';
 
 /**
@@ -23,6 +23,8 @@ export interface ChildPoolOptions {
    * long.
    */
   maxProcesses: number;
+  /** Jobs of an organization that run at the same time, even if more processes are free. Default: no limit. */
+  maxPerOrganization?: number;
   /** A child is replaced after this many jobs, or after a job that leaves it above half of `maxResidentBytes`. */
   maxJobsPerProcess: number;
   /** A child above this is killed. Unlike a heap limit, it includes buffers. */
@@ -52,9 +54,11 @@ export interface ChildPool {
   /**
    * Waits for a free child and runs the job on it; organizations share the children. A child that died or whose job threw is not reused.
    *
+   * @param signal ends the wait, not the job.
    * @returns the result of the job.
+   * @throws the signal's reason if it aborts before the job starts.
    */
-  run<T>(organizationId: string, job: (child: Child) => Promise<T>): Promise<T>;
+  run<T>(organizationId: string, job: (child: Child) => Promise<T>, signal?: AbortSignal): Promise<T>;
   usage(): PoolUsage;
   close(): Promise<void>;
 }
@@ -67,11 +71,16 @@ interface Worker extends Child {
 }
 
 export function createChildPool(options: ChildPoolOptions): ChildPool {
-  const { name, maxProcesses, maxJobsPerProcess, maxResidentBytes } = options;
+  const { name, maxProcesses, maxPerOrganization, maxJobsPerProcess, maxResidentBytes } = options;
   const slots = createFairShare({ name, capacity: maxProcesses, reserve: thirdOf(maxProcesses) });
   const idle: Worker[] = [];
   const alive = new Set<Worker>();
   const jobs = { busy: 0, waiting: 0 };
+
+  const holderOf = (id: string): Holder => ({
+    ...organizationHolder(id),
+    ...(maxPerOrganization !== undefined && { max: maxPerOrganization }),
+  });
 
   function start(): Worker {
     const worker = startWorker(options);
@@ -96,10 +105,13 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
   }
 
   return {
-    async run(organizationId, job) {
+    async run(organizationId, job, signal) {
       jobs.waiting += 1;
-      const release = await slots.acquire({ holders: [organizationHolder(organizationId)] });
-      jobs.waiting -= 1;
+      const release = await slots
+        .acquire({ holders: [holderOf(organizationId)], ...(signal && { signal }) })
+        .finally(() => {
+          jobs.waiting -= 1;
+        });
       jobs.busy += 1;
       const worker = idle.pop() ?? start();
       worker.jobs += 1;

@@ -1,6 +1,10 @@
 import { type Static, Type } from 'typebox';
 import type { Attachment } from '../../domain/attachments/attachment.entity.ts';
 import type { FileLink } from '../../domain/attachments/attachment.service.ts';
+import type { AttachmentText } from '../../domain/attachments/attachment-text.service.ts';
+import { FILE_FORMATS } from '../../domain/attachments/text/detect-format.ts';
+import { MAX_TEXT_CHARACTERS } from '../../domain/attachments/text/text-collector.ts';
+import { cutText, DEFAULT_CHARACTERS } from '../../domain/messages/agent-text.ts';
 import { enumOf, id, nullableText, resource, strictObject, text, timestamp } from '../schemas.ts';
 
 /** The same as the body limit of the route. */
@@ -95,5 +99,67 @@ export function presentAttachment(attachment: Attachment, link: FileLink): Stati
     disposition: attachment.disposition,
     download_url: link.url,
     expires_at: link.expiresAt.toISOString(),
+  };
+}
+
+export const AttachmentTextQuery = strictObject({
+  max_chars: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 500_000,
+      description: `Cuts the text. Default: ${DEFAULT_CHARACTERS.toLocaleString('en')}.`,
+    }),
+  ),
+  offset: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 10_000_000,
+      description: 'Where the text starts; next_offset of the part before.',
+    }),
+  ),
+});
+
+export const AttachmentTextRecord = resource(
+  'attachment_text',
+  {
+    attachment_id: id('Attachment id (att_…).'),
+    filename: text(1024),
+    content_type: text(255, { description: 'What the message says about the file.' }),
+    format: enumOf(FILE_FORMATS, { description: 'What the file is, by its bytes.' }),
+    text: text(MAX_TEXT_CHARACTERS, {
+      description:
+        'What the file says, without hidden text. Slides and sheets have titles, cells are separated by tabs.',
+    }),
+    truncated: Type.Boolean({ description: 'More text follows, from next_offset.' }),
+    total_chars: Type.Integer({ minimum: 0, description: 'Of the whole text, in UTF-16 code units.' }),
+    offset: Type.Integer({ minimum: 0 }),
+    next_offset: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
+      description: 'The offset of the rest of the text; null if nothing follows.',
+    }),
+    left_out: Type.Array(text(2_000), {
+      maxItems: 30,
+      description: 'What the text lacks, as sentences: images, hidden sheets, pages without text.',
+    }),
+  },
+  { $id: 'AttachmentText', title: 'AttachmentText' },
+);
+
+export function presentText(
+  { attachment, format, text: whole, leftOut }: AttachmentText,
+  { offset = 0, max_chars = DEFAULT_CHARACTERS }: Static<typeof AttachmentTextQuery>,
+): Static<typeof AttachmentTextRecord> {
+  const part = cutText(whole, { offset, maxCharacters: max_chars });
+  return {
+    object: 'attachment_text',
+    attachment_id: attachment.id,
+    filename: attachment.filename,
+    content_type: attachment.contentType,
+    format,
+    text: part.text,
+    truncated: part.isTruncated,
+    total_chars: whole.length,
+    offset,
+    next_offset: part.nextOffset,
+    left_out: leftOut,
   };
 }

@@ -21,6 +21,7 @@ export const AGENT_OPERATIONS: readonly string[] = [
   'threads.wait',
   'attachments.upload',
   'attachments.get',
+  'attachments.text',
   'drafts.create',
   'drafts.list',
   'drafts.get',

@@ -193,6 +193,16 @@ export const WRONG_GUESSES: readonly Guess[] = [
     operation: 'GET /attachments/{id}',
   },
   {
+    methods: READS,
+    paths: [
+      'attachments/*/content',
+      'attachments/*/extract',
+      'attachments/*/read',
+      'messages/*/attachments/*/text',
+    ],
+    operation: 'GET /attachments/{id}/text',
+  },
+  {
     methods: WRITES,
     paths: ['attachments', 'upload', 'uploads', 'files', 'messages/*/attachments', 'drafts/*/attachments'],
     operation: 'POST /inboxes/{inboxId}/attachments',

@@ -1,3 +1,4 @@
+import { createAttachmentTextService } from '../../domain/attachments/attachment-text.service.ts';
 import { createDeliverability } from '../../domain/deliverability/create-deliverability.ts';
 import { createDomainService, forgetCatchAllInbox } from '../../domain/domains/domain.service.ts';
 import { lockVerifiedDomain } from '../../domain/domains/verified-domain.ts';
@@ -25,7 +26,7 @@ import type { ServiceOptions } from './service-options.ts';
 
 /** Inboxes, messages, drafts, domains, events and what counts them. */
 export function createMailRooms(
-  { config, database, outbox, storage, logger, converter, metrics }: ServiceOptions,
+  { config, database, outbox, storage, logger, converter, fileReader, metrics }: ServiceOptions,
   { events, secretBox, sending, ...shared }: SharedServices,
 ) {
   const accessSignals = createEventSignals({
@@ -41,6 +42,7 @@ export function createMailRooms(
     credentials: shared.credentials,
     drafts: shared.drafts,
     attachments: shared.attachments,
+    attachmentTexts: createAttachmentTextService({ database, storage, reader: fileReader }),
     inboxes: createInboxService({
       database,
       outbox,

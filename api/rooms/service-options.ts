@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { FileReader } from '../../domain/attachments/text/file-reader.ts';
 import type { HtmlConverter } from '../../domain/mime/converter/pool.ts';
 import type { Config } from '../../platform/config.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -18,6 +19,7 @@ export interface ServiceOptions {
   storage: Storage;
   sesObjects: SesObjects;
   converter: HtmlConverter;
+  fileReader: FileReader;
   temporalRuns: WorkflowRuns;
   schedules: ScheduleReader;
   logger: Logger;

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
 import { buildApp } from '../../api/app.ts';
 import { createServices } from '../../api/services.ts';
+import { createFileReader } from '../../domain/attachments/text/file-reader.ts';
 import { createHtmlConverter } from '../../domain/mime/converter/pool.ts';
 import { loadConfig } from '../../platform/config.ts';
 import { createDatabase } from '../../platform/database/database.ts';
@@ -45,6 +46,9 @@ async function buildUnconnectedApp(): Promise<FastifyInstance> {
       converter: createHtmlConverter({
         entry: resolve(import.meta.dirname, '../../workers/html-converter.ts'),
         processes: 1,
+      }),
+      fileReader: createFileReader({
+        entry: resolve(import.meta.dirname, '../../workers/file-reader.ts'),
       }),
       logger,
     }),

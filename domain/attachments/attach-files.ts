@@ -183,6 +183,7 @@ function newAttachment(inbox: Owner, file: StoredFile): Attachment {
     messageId: null,
     draftId: null,
     position: 0,
+    textKey: null,
     createdAt: new Date(),
     ...file,
   };

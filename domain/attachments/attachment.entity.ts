@@ -21,6 +21,10 @@ export const AttachmentEntity = defineEntity({
     { properties: ['draftId', 'position'] },
     { properties: ['storageKey'] },
     {
+      name: 'attachments_text_index',
+      expression: `create index "attachments_text_index" on "attachments" ("text_key") where "text_key" is not null`,
+    },
+    {
       name: 'attachments_unused_index',
       expression: `create index "attachments_unused_index" on "attachments" ("created_at") where "message_id" is null and "draft_id" is null`,
     },
@@ -81,6 +85,8 @@ export const AttachmentEntity = defineEntity({
     storageKey: p.text(),
     /** Without angle brackets (RFC 2392); null if the part has none. */
     contentId: p.text().strictNullable(),
+    /** The object with the text of the file; null until it is first read. Belongs to this row alone. */
+    textKey: p.text().strictNullable(),
     disposition: p.text().$type<AttachmentDisposition>(),
     createdAt: createdAt(),
   },

@@ -457,7 +457,10 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'disposition',
       'created_at',
     ],
-    omitted: { storage_key: 'the file is in the archive, under `file`' },
+    omitted: {
+      storage_key: 'the file is in the archive, under `file`',
+      text_key: 'what the service has read of the file, which is in the archive',
+    },
     sources: [
       childRows(MESSAGES, 'message_id', ['message_id', 'position', 'id']),
       childRows(DRAFTS, 'draft_id', ['draft_id', 'position', 'id']),

@@ -77,6 +77,12 @@ async function findUnreferencedKeys(database: Database, keys: string[]): Promise
     .selectFrom('attachments')
     .select('storage_key as key')
     .where('storage_key', '=', anyOf(keys))
+    .unionAll(
+      db
+        .selectFrom('attachments')
+        .select(({ fn }) => fn.coalesce('text_key', 'storage_key').as('key'))
+        .where('text_key', '=', anyOf(keys)),
+    )
     .unionAll(db.selectFrom('inbound_receipts').select('raw_key as key').where('raw_key', '=', anyOf(keys)))
     .unionAll(
       db.selectFrom('unattributed_reports').select('raw_key as key').where('raw_key', '=', anyOf(keys)),

@@ -96,6 +96,7 @@ async function deleteReferencedEntries(db: Db, keys: readonly string[]): Promise
     .where(({ or, exists, selectFrom }) =>
       or([
         exists(selectFrom('attachments').whereRef('storage_key', '=', 'entry.storage_key')),
+        exists(selectFrom('attachments').whereRef('text_key', '=', 'entry.storage_key')),
         exists(selectFrom('unattributed_reports').whereRef('raw_key', '=', 'entry.storage_key')),
         exists(
           selectFrom('inbound_receipts as receipt')

@@ -42,6 +42,7 @@ const NOT_SHARED: Record<string, string> = {
   'domain/usage/apply-usage-deltas.ts MAX_BATCHES': 'of a sweep',
   'domain/stored-objects/sweep-objects.ts MAX_BATCHES': 'of a sweep',
   'domain/events/purge-events.ts MAX_BATCHES': 'of a sweep',
+  'domain/attachments/text/file-reader.ts MAX_JOBS_PER_PROCESS': 'when a process is replaced',
   'domain/mime/parser/pool.ts MAX_JOBS_PER_PROCESS': 'when a process is replaced',
   'domain/mime/converter/pool.ts MAX_JOBS_PER_PROCESS': 'when a process is replaced',
   'platform/storage.ts MAX_CONCURRENT_PARTS': 'of one upload',

@@ -3,6 +3,7 @@ import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
 import { buildApp } from '../../api/app.ts';
 import { createServices } from '../../api/services.ts';
+import { createFileReader } from '../../domain/attachments/text/file-reader.ts';
 import { createHtmlConverter } from '../../domain/mime/converter/pool.ts';
 import { type Config, loadConfig } from '../../platform/config.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';
@@ -102,6 +103,9 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     entry: resolve(import.meta.dirname, '../../workers/html-converter.ts'),
     processes: 1,
   });
+  const fileReader = createFileReader({
+    entry: resolve(import.meta.dirname, '../../workers/file-reader.ts'),
+  });
   const { onLogLine } = options;
   const logger = onLogLine
     ? pino({ level: 'info' }, { write: (line) => onLogLine(JSON.parse(line)) })
@@ -128,6 +132,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       storage,
       sesObjects,
       converter,
+      fileReader,
       logger,
     }),
   });
@@ -160,7 +165,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       await app.close();
       storage.close();
       sesObjects.close();
-      await converter.close();
+      await Promise.all([converter.close(), fileReader.close()]);
       await Promise.all([database.close(), worker.close()]);
     },
   };

@@ -1,0 +1,112 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Child, createChildPool, type PoolUsage } from '../../../platform/child-pool.ts';
+import { AppError } from '../../../platform/errors.ts';
+import { readFrames, writeFrame } from '../../../platform/frames.ts';
+import { FRAME } from './child.ts';
+import type { FileName } from './detect-format.ts';
+import type { FileText } from './read-file.ts';
+
+/** The text of a file, or of a file whose reading was stopped: another time it may be quick enough. */
+export type ReadFile = FileText & { wasStopped?: true };
+
+/** Reads files in child processes, so that a malicious file cannot block the API or exhaust its memory. */
+export interface FileReader {
+  /**
+   * Never throws because of the content. A file that takes too long or too much memory has a failure.
+   *
+   * @param load called when a process is free, so that waiting files need no memory.
+   * @throws AppError `unavailable` if no process gets free in time, or the process dies; errors of `load`.
+   */
+  read(organizationId: string, name: FileName, load: () => Promise<Buffer>): Promise<ReadFile>;
+  usage(): PoolUsage;
+  close(): Promise<void>;
+}
+
+export interface FileReaderOptions {
+  /** The script that runs `runFileReaderChild` on its standard input and output. */
+  entry: string;
+  /** Kills a process that reads a file for longer. */
+  timeoutMs?: number;
+  /** How long a file waits for a process. */
+  waitMs?: number;
+}
+
+const MAX_CONCURRENT_FILES = 2;
+const MAX_FILES_PER_ORGANIZATION = 2;
+const TIMEOUT_MS = 10_000;
+const WAIT_MS = 20_000;
+/** A process that a file has taken over must not see a file of another organization. */
+const MAX_JOBS_PER_PROCESS = 1;
+const MAX_RESIDENT_BYTES = 512 * 1024 * 1024;
+/** The process cannot write files, start processes or load native code; `denyNetwork` takes the network. */
+const NODE_OPTIONS = [
+  '--max-old-space-size=384',
+  '--max-semi-space-size=8',
+  '--no-warnings',
+  '--permission',
+  '--allow-fs-read=*',
+];
+/** The reason of a crash may arrive after the end of the output. */
+const REASON_DELAY_MS = 200;
+
+export function createFileReader(options: FileReaderOptions): FileReader {
+  const { entry, timeoutMs = TIMEOUT_MS, waitMs = WAIT_MS } = options;
+  const pool = createChildPool({
+    name: 'file readers',
+    entry,
+    nodeOptions: NODE_OPTIONS,
+    maxProcesses: MAX_CONCURRENT_FILES,
+    maxPerOrganization: MAX_FILES_PER_ORGANIZATION,
+    maxJobsPerProcess: MAX_JOBS_PER_PROCESS,
+    maxResidentBytes: MAX_RESIDENT_BYTES,
+  });
+
+  return {
+    async read(organizationId, name, load) {
+      const wait = AbortSignal.timeout(waitMs);
+      const job = async (child: Child) => runJob(child, { name, bytes: await load(), timeoutMs });
+      return pool.run(organizationId, job, wait).catch((error: unknown) => {
+        if (error !== wait.reason) throw error;
+        throw unavailable('Too many files are being read.');
+      });
+    },
+    usage: () => pool.usage(),
+    close: () => pool.close(),
+  };
+}
+
+interface Job {
+  name: FileName;
+  bytes: Buffer;
+  timeoutMs: number;
+}
+
+async function runJob(child: Child, { name, bytes, timeoutMs }: Job): Promise<ReadFile> {
+  const tooLong = `it took more than ${timeoutMs / 1_000} s`;
+  const timeout = setTimeout(() => child.kill(tooLong), timeoutMs);
+  try {
+    await writeFrame(child.input, FRAME.name, Buffer.from(JSON.stringify(name)));
+    // A process that dies meanwhile ends its output.
+    await writeFrame(child.input, FRAME.source, bytes).catch(() => {});
+    const { value: frame } = await readFrames(child.output).next();
+    if (frame) return JSON.parse(frame.payload.toString()) as FileText;
+    await pause(REASON_DELAY_MS);
+    const { killReason } = child;
+    if (killReason !== tooLong && !/memory|MiB/.test(killReason ?? ''))
+      throw unavailable('The process that read the file ended.');
+    return stopped(`Reading it was stopped: ${killReason}.`);
+  } finally {
+    clearTimeout(timeout);
+  }
+}
+
+const stopped = (reason: string): ReadFile => ({
+  failure: {
+    reason,
+    fix: 'Download the file with GET /api/v1/attachments/{id}, or ask the sender for a smaller or simpler file.',
+  },
+  wasStopped: true,
+});
+
+const unavailable = (detail: string): AppError =>
+  new AppError('unavailable', { detail, fix: 'Retry the request later.' });
