@@ -124,6 +124,13 @@ describe('the text of a file', () => {
     expect(reads).toBe(1);
   });
 
+  test('is also stored at the first request of a support session that may only read', async () => {
+    const id = await uploaded(FILE);
+    const scope = { ...testScope(organization), isReadOnly: true };
+    await serviceWith(async () => WORDS).read(scope, id);
+    expect(await textKeyOf(id)).toMatch(/^attachments\/att_/);
+  });
+
   test('that two processes read at the same time is stored once', async () => {
     const id = await uploaded(FILE);
     const both = Promise.withResolvers<void>();

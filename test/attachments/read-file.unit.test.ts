@@ -239,6 +239,12 @@ describe('hostile and mislabeled files', () => {
     ).toMatch(/an image/);
   });
 
+  test('are a PDF with bytes before its header, and not if they only quote one', async () => {
+    const preceded = Buffer.concat([Buffer.from([0, 1, 2, 3, 10]), pdf([pdfText('Words')])]);
+    expect(await textOf(preceded)).toMatchObject({ format: 'pdf' });
+    expect(await textOf('A file starts with %PDF-1.7.')).toMatchObject({ format: 'plain' });
+  });
+
   test('that other programs read are refused with the reason', async () => {
     expect(await reasonOf(zip({ 'a.txt': 'x' }))).toMatch(/an archive/);
     expect(await reasonOf(Buffer.from('d0cf11e0a1b11ae1', 'hex'))).toMatch(

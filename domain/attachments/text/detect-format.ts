@@ -41,7 +41,10 @@ const SNIFFED_BYTES = 4_096;
  */
 export function detectFormat(bytes: Buffer, name: FileName): FileFormat {
   const start = bytes.toString('latin1', 0, SNIFFED_BYTES);
-  if (start.slice(0, 1_024).includes('%PDF-')) return 'pdf';
+  const isReadable = isText(bytes.subarray(0, SNIFFED_BYTES));
+  // Readers accept bytes before the header. Text that quotes a header is no PDF.
+  if (/^\s{0,100}%PDF-/.test(start)) return 'pdf';
+  if (!isReadable && start.slice(0, 1_024).includes('%PDF-')) return 'pdf';
   if (start.startsWith('PK\x03\x04') || start.startsWith('PK\x05\x06')) return detectPackage(bytes);
   if (/^\s{0,10}\{\\rtf/.test(start)) return 'rtf';
   if (start.startsWith(OLE))
@@ -49,7 +52,7 @@ export function detectFormat(bytes: Buffer, name: FileName): FileFormat {
       'It is an Office document in the format before 2007, or an encrypted one.',
       'Ask the sender for the document as PDF, DOCX, XLSX or PPTX without a password.',
     );
-  if (!isText(bytes.subarray(0, SNIFFED_BYTES))) {
+  if (!isReadable) {
     const [kind] = BINARY.find(([, signature]) => signature.test(start)) ?? [];
     throw new UnreadableFileError(
       kind === undefined
