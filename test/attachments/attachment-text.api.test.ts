@@ -200,6 +200,33 @@ describe('the text of a file', () => {
     expect(left).toEqual([]);
   });
 
+  test('whose storing is interrupted is registered for deletion, and read at the next request', async () => {
+    const id = await uploaded(FILE);
+    let key = '';
+    const interrupted = createAttachmentTextService({
+      database: app.database,
+      storage: {
+        getBytes: app.storage.getBytes,
+        async putBytes(...put) {
+          await app.storage.putBytes(...put);
+          [key] = put;
+          throw new Error('The process ends here');
+        },
+      },
+      reader: { read: async () => WORDS },
+    });
+    await expect(interrupted.read(testScope(organization), id)).rejects.toThrow('ends here');
+    expect(await textKeyOf(id)).toBe('');
+    await app.worker.db
+      .updateTable('unclaimed_objects')
+      .set({ due_at: new Date() })
+      .where('storage_key', '=', key)
+      .execute();
+    await sweepObjects(app.worker, app.storage, organization.organizationId);
+    await isGone(key);
+    expect((await read(id)).json().format).toBe('pdf');
+  });
+
   test('is read again if its object is missing, or an hour after its reading was stopped', async () => {
     const id = await uploaded(FILE);
     const service = serviceWith(async () => WORDS);

@@ -81,6 +81,13 @@ describe('XLSX', () => {
     expect(text).toBe('Sheet Orders:\nShared\t\tin line\n\t2025-12-09\t2025-12-09T12:00:00\n2\tTRUE');
   });
 
+  test('says that results of formulas are missing if no program has computed them', async () => {
+    const rows = '<row><c><v>1</v></c><c><f>A1+1</f><v></v></c></row>';
+    const { text, leftOut } = await textOf(xlsx([{ name: 'A', rows }]));
+    expect(text).toBe('Sheet A:\n1');
+    expect(leftOut).toEqual(['Results of formulas that the file does not hold.']);
+  });
+
   test('leaves hidden sheets out and says so', async () => {
     const rows = '<row><c><v>1</v></c></row>';
     const { text, leftOut } = await textOf(

@@ -97,6 +97,7 @@ interface Cell {
   type: string;
   style: number;
   value: string;
+  isFormula: boolean;
 }
 
 function readSheet(part: Buffer | undefined, book: Book, text: TextCollector): void {
@@ -124,8 +125,9 @@ function readSheet(part: Buffer | undefined, book: Book, text: TextCollector): v
         } else if (name === 'c') {
           const column = columnOf(reference) ?? nextColumn;
           nextColumn = column + 1;
-          cell = { column, type, style: Number(style), value: '' };
+          cell = { column, type, style: Number(style), value: '', isFormula: false };
         } else if (name === 'v' || name === 't') isValue = true;
+        else if (name === 'f' && cell) cell.isFormula = true;
       },
       onText(piece) {
         if (isValue && cell) cell.value += piece;
@@ -135,6 +137,7 @@ function readSheet(part: Buffer | undefined, book: Book, text: TextCollector): v
         else if (name === 'c' && cell) {
           const value = showCell(cell, book);
           if (value !== '') addCell(cell, value);
+          else if (cell.isFormula) text.leaveOut('Results of formulas that the file does not hold.');
           cell = undefined;
         } else if (name === 'row' && !isRowEmpty) text.add('\n');
       },
