@@ -1,10 +1,14 @@
 import { type Static, Type } from 'typebox';
 import type { ListedMessage } from '../../domain/messages/message-details.ts';
-import { CODE_CONFIDENCES } from '../../domain/mime/codes/find-codes.ts';
 import { MAX_ATTENDEES, MAX_INVITES } from '../../domain/mime/invites/find-invites.ts';
 import { MAX_LINKS, MAX_URL_CHARACTERS } from '../../domain/mime/links/find-links.ts';
 import { LINK_KINDS } from '../../domain/mime/links/link-kinds.ts';
-import { INJECTION_LEVELS, INJECTION_RULES, MAX_REASONS } from '../../domain/mime/message-findings.ts';
+import {
+  CODE_CONFIDENCES,
+  INJECTION_LEVELS,
+  INJECTION_RULES,
+  MAX_REASONS,
+} from '../../domain/mime/message-findings.ts';
 import { enumOf, nullableText, ref, strictObject, text } from '../schemas.ts';
 
 export const MessageCode = strictObject(

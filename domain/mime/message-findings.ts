@@ -7,6 +7,7 @@ import { type MessageText, readMessageText } from './message-text.ts';
 import type { ParsedHeader } from './parse-mail.ts';
 import { markHtmlQuotes } from './quotes/html-quotes.ts';
 
+export { CODE_CONFIDENCES, type FoundCode } from './codes/find-codes.ts';
 export {
   INJECTION_LEVELS,
   INJECTION_RULES,

@@ -12,7 +12,7 @@ import {
 
 const FOLDERS = ['api', 'domain', 'platform', 'workflows', 'activities', 'workers', 'migrations'];
 /** What a reader of other rooms has to know of one. */
-const MAX_FILES_IN_INTERFACE = 31;
+const MAX_FILES_IN_INTERFACE = 30;
 
 const files = listSourceFiles(FOLDERS);
 const imports = files.flatMap((file) => parseImports(file));
