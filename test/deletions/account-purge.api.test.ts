@@ -124,6 +124,8 @@ test('the purge of an account leaves only the id of the person, where organizati
   const columns = (await findText(account.userId)).filter((column) => column !== 'rate_buckets.id');
   expect(columns).toEqual([
     'api_keys.created_by_user_id',
+    // For seven days: who called the API of the organization.
+    'api_requests.credential_id',
     'audit_entries.actor_id',
     'audit_entries.resource_id',
     'deletions.deleted_by',

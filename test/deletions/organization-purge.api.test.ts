@@ -331,6 +331,7 @@ test('every table of an organization is purged by name, or goes with the organiz
     // Kept for 90 days.
     'address_claims',
     // Deleted by name in the transaction that deletes the organization.
+    'api_requests',
     'idempotency_keys',
     'metric_deltas',
     'outbox',
