@@ -120,12 +120,11 @@ test('the purge of an account leaves only the id of the person, where organizati
 
   expect(await findText(account.email)).toEqual([]);
   expect(await findText(name)).toEqual([]);
-  // The bucket of a rate limit goes within minutes.
-  const columns = (await findText(account.userId)).filter((column) => column !== 'rate_buckets.id');
+  // The bucket of a rate limit goes within minutes, a call of the list within seven days. It is written up to a second later.
+  const passing = ['rate_buckets.id', 'api_requests.credential_id'];
+  const columns = (await findText(account.userId)).filter((column) => !passing.includes(column));
   expect(columns).toEqual([
     'api_keys.created_by_user_id',
-    // For seven days: who called the API of the organization.
-    'api_requests.credential_id',
     'audit_entries.actor_id',
     'audit_entries.resource_id',
     'deletions.deleted_by',
