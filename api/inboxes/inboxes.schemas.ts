@@ -13,7 +13,7 @@ export const InboxRecord = resource(
     username: text(64, { description: 'The part before the @.' }),
     aliases: Type.Array(text(320), {
       maxItems: MAX_ALIASES,
-      description: 'Further addresses. Replies to mail that was sent to one of them leave from it.',
+      description: 'Additional addresses. Replies to mail that was sent to one of them leave from it.',
     }),
     display_name: nullableText(255, { description: 'Display name in From.' }),
     client_id: nullableText(255, { description: 'Idempotency key given at creation.' }),
@@ -66,7 +66,7 @@ export const UpdateInbox = strictObject(
       Type.Array(text(320, { minLength: 3 }), {
         maxItems: MAX_ALIASES,
         description:
-          'All further addresses that the inbox has afterwards. Each counts as an inbox of the plan.',
+          'All additional addresses that the inbox has afterwards. Each counts as an inbox of the plan.',
       }),
     ),
   },

@@ -11,7 +11,6 @@ import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
 import { releaseAddressesOfDomain } from '../inboxes/address-claims.ts';
 import { lockActiveInbox } from '../inboxes/find-inbox.ts';
-import { domainNotVerified } from '../inboxes/inbox-address.ts';
 import { applyDnsCheck } from './apply-dns-check.ts';
 import { type ClaimOptions, claimDomain, type NewDomain, requireWholeOrganization } from './claim-domain.ts';
 import { createDkimKeyPair } from './dkim-keys.ts';
@@ -117,7 +116,10 @@ export function createDomainService(options: DomainServiceOptions) {
         const locked = await loadKeys(db, await lockDomain(db, scope, domainId));
         const { domain } = locked;
         if (inboxId !== null && domain.verificationStatus !== 'verified')
-          throw domainNotVerified(domain.domainName);
+          throw new AppError('domain_not_verified', {
+            detail: `The domain ${domain.domainName} is not verified.`,
+            fix: 'Publish its records, then verify it: POST /api/v1/domains/{id}/verify.',
+          });
         const updated = await db
           .updateTable('domains')
           .set({ catch_all_inbox_id: inboxId, updated_at: sql`now()` })

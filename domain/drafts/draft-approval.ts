@@ -18,6 +18,7 @@ import { isOwnAddress } from '../policies/recipient-policies.ts';
 import { extendHistory } from './approval-history.ts';
 import type { ApprovalReview, ApprovalSignal, Draft } from './draft.entity.ts';
 import { signalUnscheduled } from './draft-schedule.ts';
+import { findDraftSender } from './reply-parent.ts';
 
 export interface ApprovalOptions {
   outbox: Outbox;
@@ -27,7 +28,7 @@ export interface ApprovalOptions {
 }
 
 export interface ApprovalRequest {
-  inbox: Pick<Inbox, 'email'>;
+  inbox: Pick<Inbox, 'email' | 'aliases'>;
   /** Who asks to send the draft. */
   actor: Actor;
   attachmentCount: number;
@@ -84,7 +85,7 @@ export async function requestApproval(
       draft_id: draft.id,
       inbox_id: draft.inboxId,
       version: draft.version,
-      from_address: inbox.email,
+      from_address: await findDraftSender(transaction.db, draft, inbox),
       to_addresses: draft.to.map(({ email }) => email),
       subject: draft.subject ?? '',
       requested_at: now.toISOString(),

@@ -1,20 +1,20 @@
 import type { Database } from '../../platform/database/database.ts';
-import type { Db } from '../../platform/database/tables.ts';
 import type { RequesterProblem } from '../identity/requester.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { HtmlConversions, HtmlConverter } from '../mime/converter/pool.ts';
 import { toReplySubject } from '../mime/subject.ts';
 import { MAX_BODY_BYTES } from '../outbound/outbound-content.ts';
+import { senderAddress } from '../outbound/sender-address.ts';
 import { readHistory, toShownVersion } from './approval-history.ts';
-
-import type { Draft, ShownVersion } from './draft.entity.ts';
+import type { ShownVersion } from './draft.entity.ts';
 import { findSendProblem } from './draft-requester.ts';
 import { type DraftDetails, findDraft, loadDetailsForAll, withinReach } from './find-draft.ts';
+import { findReplyParent } from './reply-parent.ts';
 import { compareTexts, type DifferenceLine } from './text-difference.ts';
 
 /** A draft as its recipient will see it. */
 export interface DraftPreview extends DraftDetails {
-  /** Address of the inbox, which is the sender. */
+  /** The sender: the address of the inbox, or for a reply the alias that was written to. */
   fromAddress: string;
   /** For a reply, with `Re:`. */
   subject: string;
@@ -58,13 +58,14 @@ export function createDraftPreviewService({
         const [details] = await loadDetailsForAll(db, [draft]);
         const inbox = await db
           .selectFrom('inboxes')
-          .select('email')
+          .select(['email', 'aliases'])
           .where('id', '=', draft.inboxId)
           .executeTakeFirst();
+        const parent = await findReplyParent(db, draft);
         return {
           ...(details as DraftDetails),
-          fromAddress: inbox?.email ?? '',
-          subject: await previewSubject(db, draft),
+          fromAddress: inbox ? senderAddress(inbox, parent) : '',
+          subject: parent ? toReplySubject(draft.subject ?? parent.subject) : (draft.subject ?? ''),
           requesterProblem:
             draft.sendStatus === 'pending_approval'
               ? ((await findSendProblem(db, draft))?.problem ?? null)
@@ -135,30 +136,3 @@ const toAddressLines = (addresses: ShownVersion['to']): string =>
     .map(({ email }) => email)
     .sort()
     .join('\n');
-
-/**
- * The subject with which the draft would be sent. A target that does not exist is an error of the send, not of the
- * preview.
- */
-async function previewSubject(db: Db, draft: Draft): Promise<string> {
-  const { inReplyTo, threadId, inboxId } = draft;
-  if (draft.submission || (inReplyTo === null && threadId === null)) return draft.subject ?? '';
-  const parentId = inReplyTo ?? (await findLastMessageId(db, inboxId, threadId ?? ''));
-  const parent = await db
-    .selectFrom('messages')
-    .select('subject')
-    .where('id', '=', parentId ?? '')
-    .where('inbox_id', '=', inboxId)
-    .executeTakeFirst();
-  return parent ? toReplySubject(draft.subject ?? parent.subject) : (draft.subject ?? '');
-}
-
-async function findLastMessageId(db: Db, inboxId: string, threadId: string): Promise<string | null> {
-  const thread = await db
-    .selectFrom('threads')
-    .select('last_message_id as lastMessageId')
-    .where('id', '=', threadId)
-    .where('inbox_id', '=', inboxId)
-    .executeTakeFirst();
-  return thread?.lastMessageId ?? null;
-}

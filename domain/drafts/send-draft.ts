@@ -29,6 +29,7 @@ import { findSendProblem, requesterOf } from './draft-requester.ts';
 import { signalUnscheduled } from './draft-schedule.ts';
 import { findDraftTarget } from './draft-target.ts';
 import { type RefuseRequesterOptions, refuseRequester } from './reject-draft.ts';
+import { findDraftSender } from './reply-parent.ts';
 import { deleteDraft, lockScheduledDraft, saveDraft } from './stored-draft.ts';
 
 export interface SendDraftOptions extends ApprovalOptions, RefuseRequesterOptions {
@@ -243,8 +244,11 @@ async function recordOverLimit(
   draft: Draft,
   { detail }: AppError,
 ): Promise<void> {
+  const { db } = transaction;
+  const inbox = await readInboxOf(db, draft);
   await recordRefusedSend(transaction, events, {
-    inbox: await readInboxOf(transaction.db, draft),
+    inbox,
+    sender: await findDraftSender(db, draft, inbox),
     content: draft,
     draftId: draft.id,
     refusal: { reason: 'rate_limited', detail },

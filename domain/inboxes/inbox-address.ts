@@ -154,7 +154,7 @@ function parseCustomDomain(input: string): string {
 export function domainNotVerified(domain: string): AppError {
   return new AppError('domain_not_verified', {
     detail: `The domain ${domain.slice(0, 255)} is not verified for this organization.`,
-    fix: 'Add the domain (POST /api/v1/domains) and verify it first (POST /api/v1/domains/{id}/verify), or omit it to use the shared domain.',
+    fix: 'Add the domain (POST /api/v1/domains) and verify it first (POST /api/v1/domains/{id}/verify), or use an address on the shared domain.',
   });
 }
 

@@ -48,10 +48,12 @@ export async function replaceAliases(
   if (added.length > 0) await requireOn(db, 'inbox_creation');
   if (added.length > removed.length)
     await requireQuota(db, inbox.organizationId, 'inboxes', added.length - removed.length);
-  if (removed.length > 0) await releaseAddresses(db, inbox.id, removed);
-  // In one order for all requests, to prevent deadlocks.
-  for (const alias of added.toSorted((a, b) => (a.email < b.email ? -1 : 1)))
-    await claimAlias(db, inbox, alias, options);
+  const changes = [
+    ...removed.map((email) => ({ email, change: () => releaseAddresses(db, inbox.id, [email]) })),
+    ...added.map((alias) => ({ email: alias.email, change: () => claimAlias(db, inbox, alias, options) })),
+  ];
+  // In one order for all requests, to prevent deadlocks: two inboxes may exchange addresses.
+  for (const { change } of changes.toSorted((a, b) => (a.email < b.email ? -1 : 1))) await change();
   return aliases.map(({ email }) => email);
 }
 
@@ -80,7 +82,7 @@ function parseAlias(
       'Use an address on a verified domain of the organization.',
     );
   if (email === inbox.email)
-    throw invalid(path, 'is the address of the inbox', 'List only its further addresses.');
+    throw invalid(path, 'is the address of the inbox', 'List only its additional addresses.');
   return { email, domain };
 }
 

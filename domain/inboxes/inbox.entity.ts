@@ -55,7 +55,7 @@ export const InboxEntity = defineEntity({
     /** Null on the shared domain, and if the organization's domain was deleted after the inbox. */
     domainId: () =>
       p.manyToOne(DomainEntity).mapToPk().fieldName('domain_id').nullable().deleteRule('set null'),
-    /** Further addresses, in lower case. Mail to them arrives here, and replies to it leave from them. */
+    /** Additional addresses, in lower case. Mail to them arrives here, and replies to it leave from them. */
     aliases: p.array().$type<string[]>().default([]),
     displayName: p.text().strictNullable(),
     clientId: p.text().strictNullable(),

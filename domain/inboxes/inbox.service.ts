@@ -90,7 +90,7 @@ export function createInboxService(options: InboxServiceOptions) {
       database.read(scope, ({ db }) => findPresentInbox(db, scope, inboxId)),
 
     /**
-     * @param changes.aliases all further addresses that the inbox has afterwards.
+     * @param changes.aliases all additional addresses that the inbox has afterwards.
      * @throws AppError `not_found`, `inbox_suspended`; the errors of `replaceAliases`; `permission_denied` for aliases by a
      * credential that is bound to the inbox, which may not create addresses.
      */

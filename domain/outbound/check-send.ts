@@ -73,12 +73,12 @@ export async function checkSend(
     sharedDomainLimit,
   }: SendToCheck,
 ): Promise<CheckedSend> {
-  if (scope.sendRefusal)
-    throw await recordRefusedRequest(transaction, events, { inbox, content, draftId }, scope.sendRefusal);
+  const sender = senderAddress(inbox, parent);
+  const send = { inbox, sender, content, draftId };
+  if (scope.sendRefusal) throw await recordRefusedRequest(transaction, events, send, scope.sendRefusal);
   rejectReceivedLabels(content.labels);
   const recipients = toRecipientKeys(content);
   const { db } = transaction;
-  const sender = senderAddress(inbox, parent);
   const gateInput = await readGateInput(db, inbox.id, { recipients, threadId, sender });
   const needsApproval = !isApproved && (isWaiting || isForApproval(scope, gateInput));
   const refusal =
@@ -91,7 +91,7 @@ export async function checkSend(
           inboxCap: gateInput.policies.dailySendCapPerInbox,
         }));
   if (!refusal) return { needsApproval, autoSubmitted: isAutoSubmitted(scope, gateInput) };
-  await recordRefusedSend(transaction, events, { inbox, content, draftId, refusal });
+  await recordRefusedSend(transaction, events, { ...send, refusal });
   throw toRefusalError(refusal);
 }
 

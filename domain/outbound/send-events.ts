@@ -172,6 +172,8 @@ function buildBouncedData(bounced: OutcomeChanges['bounced'], now: Date) {
 
 export interface RefusedSend {
   inbox: Inbox;
+  /** The address that the message would have left from. */
+  sender: string;
   content: Pick<OutboundContent, 'to' | 'subject'>;
   draftId?: string | undefined;
   refusal: { reason: RejectionReason; detail: string };
@@ -181,7 +183,7 @@ export interface RefusedSend {
 export async function recordRefusedSend(
   transaction: Transaction,
   events: EventService,
-  { inbox, content, draftId, refusal }: RefusedSend,
+  { inbox, sender, content, draftId, refusal }: RefusedSend,
 ): Promise<void> {
   const now = new Date();
   await countRefusedSend(transaction.db, inbox, now);
@@ -193,7 +195,7 @@ export async function recordRefusedSend(
     aboutId: draftId,
     data: {
       inbox_id: inbox.id,
-      from_address: inbox.email,
+      from_address: sender,
       to_addresses: content.to.map(({ email }) => email),
       subject: content.subject ?? '',
       rejection_reason: refusal.reason,

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { sql } from 'kysely';
-import { createTestReceiptService, testReturnPaths } from '../support/mail-services.ts';
+import { createReturnPaths } from '../../platform/return-path.ts';
+import { createTestReceiptService } from '../support/mail-services.ts';
 import { createKey, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { query } from '../support/query.ts';
@@ -61,13 +62,26 @@ test.each(['postmaster', 'Abuse', 'mailer-daemon', 'bounces', 'bounces+abc', 'no
   },
 );
 
-test('return paths and the address of feedback reports keep their own routes', async () => {
-  const { resolve, catchAll } = await arrange();
+test('return paths and the address of feedback reports on the same domain keep their own routes', async () => {
+  const { organization, name, inbox, catchAll } = await arrange();
   await catchAll();
-  expect(await resolve('complaints@bounces.mail.test')).toEqual({ kind: 'feedback' });
-  const path = testReturnPaths.create('msg_01h455vb4pex5vsknk084sn02q', 0);
-  expect(await resolve(path, '')).toBe('unknown');
-  expect(await resolve(path.replace(/\+./, '+'), '')).toBe('unknown');
+  const returnPaths = createReturnPaths({ signingKey: app.config.SIGNING_KEY, domain: name });
+  const receipts = createTestReceiptService({
+    database: app.worker,
+    outbox: recordingOutbox().outbox,
+    feedbackAddress: `reports@${name}`,
+    returnPaths,
+  });
+  const { token } = organization;
+  const body = { to: [{ email: 'ada@people.example' }], text_body: 'Hello' };
+  const sent = await app.call(`/inboxes/${inbox.id}/messages`, { method: 'POST', token, body });
+  const messageId = sent.json<{ id: string }>().id;
+  expect(await receipts.resolve(`reports@${name}`, '')).toEqual({ kind: 'feedback' });
+  expect(await receipts.resolve(returnPaths.create(messageId, 0), '')).toMatchObject({
+    kind: 'report',
+    messageId,
+  });
+  expect(await receipts.resolve(`guess@${name}`, '')).toMatchObject({ kind: 'mail', inboxId: inbox.id });
 });
 
 test('is only for a verified domain, and catches nothing once the domain is not verified any more', async () => {

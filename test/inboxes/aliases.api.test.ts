@@ -7,6 +7,7 @@ import { columnsOf } from '../../platform/database/columns-of.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { createTestReceiptService } from '../support/mail-services.ts';
 import { createKey, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { setPolicies } from '../support/policies.ts';
 import { expectProblem } from '../support/problems.ts';
 import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -186,6 +187,20 @@ describe('aliases of an inbox', () => {
     expect(renamed.statusCode).toBe(200);
   });
 
+  test('may be exchanged by two inboxes at once: each request changes all or nothing, and none fails for another reason', async () => {
+    const [one, other] = [await create(), await create()];
+    const [a, b] = [unique('a'), unique('b')];
+    for (let round = 0; round < 5; round += 1) {
+      await setAliases(one.id, [a]);
+      await setAliases(other.id, [b]);
+      const answers = await Promise.all([setAliases(one.id, [b]), setAliases(other.id, [a])]);
+      for (const answer of answers.filter(({ statusCode }) => statusCode !== 200))
+        expectProblem(answer, 'already_exists');
+      await setAliases(one.id, []);
+      await setAliases(other.id, []);
+    }
+  });
+
   test('survive two requests at once: what the inbox lists is what it receives', async () => {
     const inbox = await create();
     const lists = Array.from({ length: 5 }, () => [unique('race'), unique('race')]);
@@ -197,8 +212,16 @@ describe('aliases of an inbox', () => {
   });
 });
 
+async function findLastEvent(type: string): Promise<unknown> {
+  const [event] = await query<{ data: unknown }>(
+    app.worker,
+    sql`select data from events where org_id = ${organization.organizationId} and type = ${type} order by id desc limit 1`,
+  );
+  return event?.data;
+}
+
 describe('a reply', () => {
-  async function receiveAt(rcptTo: (aliases: string[]) => string) {
+  async function receiveAt(rcptTo: (aliases: string[], own: string) => string) {
     const inbox = await create();
     const aliases = [unique('sales'), unique('help')];
     await setAliases(inbox.id, aliases);
@@ -208,7 +231,7 @@ describe('a reply', () => {
       .where('id', '=', inbox.id)
       .executeTakeFirstOrThrow();
     const { receive } = await arrangeInbox(app.worker, {}, row as Inbox);
-    const to = rcptTo(aliases);
+    const to = rcptTo(aliases, inbox.email);
     const { message } = await receive(
       mail({ To: `${to}, ${inbox.email}, ${aliases[0]}, eve@people.example` }),
       {
@@ -252,7 +275,43 @@ describe('a reply', () => {
     expect(sent.json()).toMatchObject({ from_address: { email: aliases[1] } });
   });
 
-  test('leaves from the address of the inbox once the alias is gone, or if the mail came there', async () => {
+  test('leaves from the address of the inbox if the mail came there', async () => {
+    const { inbox, messageId } = await receiveAt((_aliases, own) => own);
+    expect((await reply(messageId)).json()).toMatchObject({ from_address: { email: inbox.email } });
+  });
+
+  test('that waits for approval shows the person the sender that it will have', async () => {
+    const { aliases, messageId } = await receiveAt(([first]) => `${first}`);
+    const token = organization.token;
+    await setPolicies(app.worker, organization.organizationId, { require_send_approval: 'all' });
+    try {
+      const waiting = await reply(messageId);
+      expect(waiting.statusCode).toBe(202);
+      const preview = await app.call(`/drafts/${waiting.json().id}/preview`, { token });
+      expect(preview.json()).toMatchObject({ from_address: aliases[0] });
+      expect(await findLastEvent('draft.pending_approval')).toMatchObject({
+        draft_id: waiting.json().id,
+        from_address: aliases[0],
+      });
+    } finally {
+      await setPolicies(app.worker, organization.organizationId, { require_send_approval: 'off' });
+    }
+  });
+
+  test('that is refused names the sender that it would have had', async () => {
+    const { aliases, messageId } = await receiveAt(([first]) => `${first}`);
+    const token = organization.token;
+    const body = { entry: 'people.example' };
+    expect((await app.call('/lists/send/block', { method: 'POST', token, body })).statusCode).toBe(201);
+    try {
+      expectProblem(await reply(messageId), 'message_rejected');
+      expect(await findLastEvent('message.rejected')).toMatchObject({ from_address: aliases[0] });
+    } finally {
+      await app.call('/lists/send/block/people.example', { method: 'DELETE', token });
+    }
+  });
+
+  test('leaves from the address of the inbox once the alias is gone', async () => {
     const { inbox, messageId } = await receiveAt(([first]) => `${first}`);
     await setAliases(inbox.id, []);
     expect((await reply(messageId)).json()).toMatchObject({ from_address: { email: inbox.email } });
