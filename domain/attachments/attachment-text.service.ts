@@ -69,7 +69,12 @@ export function createAttachmentTextService({ database, storage, reader }: Attac
 
   async function findTextKey({ id, organizationId }: Attachment): Promise<string | null> {
     const row = await database.read({ organizationId }, ({ db }) =>
-      db.selectFrom('attachments').select('text_key').where('id', '=', id).executeTakeFirst(),
+      db
+        .selectFrom('attachments')
+        .select('text_key')
+        .where('id', '=', id)
+        .where('org_id', '=', organizationId)
+        .executeTakeFirst(),
     );
     return row?.text_key ?? null;
   }
@@ -96,6 +101,7 @@ export function createAttachmentTextService({ database, storage, reader }: Attac
         .updateTable('attachments')
         .set({ text_key: textKey })
         .where('id', '=', id)
+        .where('org_id', '=', organizationId)
         .where('text_key', 'is not distinct from', former)
         .executeTakeFirst();
       if (numUpdatedRows === 0n) return expediteDeletion(db, textKey);

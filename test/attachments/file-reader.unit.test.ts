@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { deflateSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { createFileReader } from '../../domain/attachments/text/file-reader.ts';
+import { createFileReader, READER_NODE_OPTIONS } from '../../domain/attachments/text/file-reader.ts';
 import { pdf, pdfText } from '../support/built-files.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -76,13 +76,13 @@ describe('the file reader', () => {
   });
 });
 
-test('its process reaches no network, writes no file and starts no process', () => {
+test('its process reaches no network, reads only its code, writes no file and starts no process', () => {
   const script = `
     import { denyNetwork } from '${resolve(import.meta.dirname, '../../platform/deny-network.ts')}';
     import { createSocket } from 'node:dgram';
     import { connect } from 'node:net';
     import { spawnSync } from 'node:child_process';
-    import { writeFileSync } from 'node:fs';
+    import { readFileSync, writeFileSync } from 'node:fs';
     denyNetwork();
     const tries = {
       tcp: () => connect(9, '127.0.0.1'),
@@ -91,6 +91,8 @@ test('its process reaches no network, writes no file and starts no process', () 
       https: () => fetch('https://127.0.0.1:12345/'),
       write: () => writeFileSync('/tmp/x', 'x'),
       spawn: () => spawnSync('true').error ?? 'started',
+      settings: () => readFileSync('${resolve(import.meta.dirname, '../../.env.example')}'),
+      system: () => readFileSync('/etc/passwd'),
     };
     for (const [name, attempt] of Object.entries(tries)) {
       try { await attempt(); console.log(name, 'allowed'); }
@@ -98,10 +100,10 @@ test('its process reaches no network, writes no file and starts no process', () 
     }`;
   const { stdout } = spawnSync(
     process.execPath,
-    ['--permission', '--allow-fs-read=*', '--no-warnings', '--input-type=module', '-e', script],
+    [...READER_NODE_OPTIONS, '--input-type=module', '-e', script],
     { encoding: 'utf8' },
   );
-  const [tcp, udp, http, https, write, spawn] = stdout.trim().split('\n');
+  const [tcp, udp, http, https, write, spawn, settings, system] = stdout.trim().split('\n');
   for (const line of [tcp, udp, http, https]) expect(line).toMatch(/has no network/);
-  for (const line of [write, spawn]) expect(line).toMatch(/restricted|permission/i);
+  for (const line of [write, spawn, settings, system]) expect(line).toMatch(/restricted|permission/i);
 });

@@ -1,3 +1,4 @@
+import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Child, createChildPool, type PoolUsage } from '../../../platform/child-pool.ts';
 import { AppError } from '../../../platform/errors.ts';
@@ -9,18 +10,7 @@ import type { FileText } from './read-file.ts';
 /** The text of a file, or of a file whose reading was stopped: another time it may be quick enough. */
 export type ReadFile = FileText & { wasStopped?: true };
 
-/** Reads files in child processes, so that a malicious file cannot block the API or exhaust its memory. */
-export interface FileReader {
-  /**
-   * Never throws because of the content. A file that takes too long or too much memory has a failure.
-   *
-   * @param load called when a process is free, so that waiting files need no memory.
-   * @throws AppError `unavailable` if no process gets free in time, or the process dies; errors of `load`.
-   */
-  read(organizationId: string, name: FileName, load: () => Promise<Buffer>): Promise<ReadFile>;
-  usage(): PoolUsage;
-  close(): Promise<void>;
-}
+export type FileReader = ReturnType<typeof createFileReader>;
 
 export interface FileReaderOptions {
   /** The script that runs `runFileReaderChild` on its standard input and output. */
@@ -38,23 +28,27 @@ const WAIT_MS = 20_000;
 /** A process that a file has taken over must not see a file of another organization. */
 const MAX_JOBS_PER_PROCESS = 1;
 const MAX_RESIDENT_BYTES = 512 * 1024 * 1024;
+const ROOT = resolve(import.meta.dirname, '../../..');
+/** What the process may read: its code, and neither secrets nor the files of others. */
+const READABLE = ['domain/', 'node_modules/', 'package.json', 'platform/', 'workers/'];
 /** The process cannot write files, start processes or load native code; `denyNetwork` takes the network. */
-const NODE_OPTIONS = [
+export const READER_NODE_OPTIONS: readonly string[] = [
   '--max-old-space-size=384',
   '--max-semi-space-size=8',
   '--no-warnings',
   '--permission',
-  '--allow-fs-read=*',
+  ...READABLE.map((path) => `--allow-fs-read=${join(ROOT, path)}`),
 ];
 /** The reason of a crash may arrive after the end of the output. */
 const REASON_DELAY_MS = 200;
 
-export function createFileReader(options: FileReaderOptions): FileReader {
+/** Reads files in child processes, so that a malicious file cannot block the API or exhaust its memory. */
+export function createFileReader(options: FileReaderOptions) {
   const { entry, timeoutMs = TIMEOUT_MS, waitMs = WAIT_MS } = options;
   const pool = createChildPool({
     name: 'file readers',
     entry,
-    nodeOptions: NODE_OPTIONS,
+    nodeOptions: READER_NODE_OPTIONS,
     maxProcesses: MAX_CONCURRENT_FILES,
     maxPerOrganization: MAX_FILES_PER_ORGANIZATION,
     maxJobsPerProcess: MAX_JOBS_PER_PROCESS,
@@ -62,7 +56,13 @@ export function createFileReader(options: FileReaderOptions): FileReader {
   });
 
   return {
-    async read(organizationId, name, load) {
+    /**
+     * Never throws because of the content. A file that takes too long or too much memory has a failure.
+     *
+     * @param load called when a process is free, so that waiting files need no memory.
+     * @throws AppError `unavailable` if no process gets free in time, or the process dies; errors of `load`.
+     */
+    async read(organizationId: string, name: FileName, load: () => Promise<Buffer>): Promise<ReadFile> {
       const wait = AbortSignal.timeout(waitMs);
       const job = async (child: Child) => runJob(child, { name, bytes: await load(), timeoutMs });
       return pool.run(organizationId, job, wait).catch((error: unknown) => {
@@ -70,8 +70,8 @@ export function createFileReader(options: FileReaderOptions): FileReader {
         throw unavailable('Too many files are being read.');
       });
     },
-    usage: () => pool.usage(),
-    close: () => pool.close(),
+    usage: (): PoolUsage => pool.usage(),
+    close: (): Promise<void> => pool.close(),
   };
 }
 
