@@ -2,7 +2,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { DraftDetails } from '../../domain/drafts/draft.service.ts';
 import type { AgentMessageService } from '../../domain/messages/agent-message.service.ts';
-import { DEFAULT_CHARACTERS, LISTED_CHARACTERS, readShortText } from '../../domain/messages/agent-text.ts';
+import {
+  type AgentText,
+  DEFAULT_CHARACTERS,
+  LISTED_CHARACTERS,
+  readShortText,
+} from '../../domain/messages/agent-text.ts';
 import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import type { MessageView } from '../../domain/messages/message-view.ts';
 import { TEXT_FORMATS } from '../../domain/mime/new-text.ts';
@@ -58,39 +63,64 @@ type TextQuery = Partial<Static<typeof MessageViewQuery>>;
 
 export type MessageResponse = Static<typeof MessageRecord>;
 
-export interface MessageViews {
-  /** For one message that is read: long bodies may be converted. */
-  presentRead(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    details: MessageDetails,
-  ): Promise<MessageResponse>;
-  /** For a message that a change returns. */
-  present(request: FastifyRequest, reply: FastifyReply, details: MessageDetails): Promise<MessageResponse>;
-  /** A send answers 201 with the message, or 202 with the draft that waits for its time or for approval. */
-  presentSent(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    sent: MessageDetails | DraftDetails,
-  ): Promise<MessageResponse | ReturnType<typeof presentDraft>>;
-  presentList(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    page: Page<MessageDetails>,
-  ): Promise<ListResponse<Static<typeof MessageListItem>>>;
-  /** For the messages of a thread, or of another list. */
-  presentListed(request: FastifyRequest, listed: readonly MessageDetails[]): Promise<AgentMessage[]>;
-}
+export type MessageViews = ReturnType<typeof createMessageViews>;
 
+/** Presents messages in the view that a request asks for. */
 export function createMessageViews({
   agentMessages,
   lists,
 }: {
   agentMessages: AgentMessageService;
   lists: Lists;
-}): MessageViews {
-  const views: MessageViews = {
-    async presentRead(request, reply, details) {
+}) {
+  async function presentWith(
+    { scope }: FastifyRequest,
+    reply: FastifyReply,
+    { details, text }: { details: MessageDetails; text: AgentText },
+  ): Promise<MessageResponse> {
+    const isSuppressed = await agentMessages.findSuppressed(scope, [details]);
+    return asResponse(
+      reply,
+      presentAgentMessage(details, { text, isSuppressed: (email) => isSuppressed(details.message, email) }),
+    );
+  }
+
+  /** For a message that a change returns. A credential that may not read gets only a part of the other view. */
+  async function present(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    details: MessageDetails,
+  ): Promise<MessageResponse> {
+    if (!isAgentView(request) || !request.scope.permissions.has('messages:read'))
+      return presentMessage(details);
+    return presentWith(request, reply, { details, text: readShortText(details.message, DEFAULT_CHARACTERS) });
+  }
+
+  /** For the messages of a thread, or of another list. */
+  async function presentListed(
+    request: FastifyRequest,
+    listed: readonly MessageDetails[],
+  ): Promise<AgentMessage[]> {
+    const isSuppressed = await agentMessages.findSuppressed(request.scope, listed);
+    return listed.map((details) =>
+      presentAgentMessage(details, {
+        text: readShortText(details.message, LISTED_CHARACTERS),
+        isListed: true,
+        isSuppressed: (email) => isSuppressed(details.message, email),
+      }),
+    );
+  }
+
+  return {
+    present,
+    presentListed,
+
+    /** For one message that is read: long bodies may be converted. */
+    async presentRead(
+      request: FastifyRequest,
+      reply: FastifyReply,
+      details: MessageDetails,
+    ): Promise<MessageResponse> {
       const query = request.query as TextQuery;
       if (!isAgentView(request)) {
         refuseTextParameters(query);
@@ -101,48 +131,33 @@ export function createMessageViews({
         offset: query.offset ?? 0,
         maxCharacters: query.max_chars ?? DEFAULT_CHARACTERS,
       });
-      const isSuppressed = await agentMessages.findSuppressed(request.scope, [details]);
-      return asResponse(
-        reply,
-        presentAgentMessage(details, { text, isSuppressed: (email) => isSuppressed(details.message, email) }),
-      );
+      return presentWith(request, reply, { details, text });
     },
-    async present(request, reply, details) {
-      // A credential that may not read gets only a part of the other view.
-      if (!isAgentView(request) || !request.scope.permissions.has('messages:read'))
-        return presentMessage(details);
-      const isSuppressed = await agentMessages.findSuppressed(request.scope, [details]);
-      const text = readShortText(details.message, DEFAULT_CHARACTERS);
-      return asResponse(
-        reply,
-        presentAgentMessage(details, { text, isSuppressed: (email) => isSuppressed(details.message, email) }),
-      );
-    },
-    async presentSent(request, reply, sent) {
+
+    /** A send answers 201 with the message, or 202 with the draft that waits for its time or for approval. */
+    async presentSent(
+      request: FastifyRequest,
+      reply: FastifyReply,
+      sent: MessageDetails | DraftDetails,
+    ): Promise<MessageResponse | ReturnType<typeof presentDraft>> {
       reply.code('draft' in sent ? 202 : 201);
-      return 'draft' in sent ? presentDraft(sent) : views.present(request, reply, sent);
+      return 'draft' in sent ? presentDraft(sent) : present(request, reply, sent);
     },
-    async presentList(request, reply, page) {
+
+    async presentList(
+      request: FastifyRequest,
+      reply: FastifyReply,
+      page: Page<MessageDetails>,
+    ): Promise<ListResponse<Static<typeof MessageListItem>>> {
       const { view: shown } = request.query as { view: MessageView };
       if (shown !== 'agent') return lists.present(request, page, presenterOf(shown));
-      const items = await views.presentListed(request, page.items);
+      const items = await presentListed(request, page.items);
       return asResponse(
         reply,
         lists.present(request, { items, next: page.next }, (item) => item),
       );
     },
-    async presentListed(request, listed) {
-      const isSuppressed = await agentMessages.findSuppressed(request.scope, listed);
-      return listed.map((details) =>
-        presentAgentMessage(details, {
-          text: readShortText(details.message, LISTED_CHARACTERS),
-          isListed: true,
-          isSuppressed: (email) => isSuppressed(details.message, email),
-        }),
-      );
-    },
   };
-  return views;
 }
 
 export function isAgentView({ query }: FastifyRequest): boolean {

@@ -29,10 +29,7 @@ export interface NearestOperation {
   call: string;
 }
 
-export interface OperationFinder {
-  /** Finds what the caller most likely meant among the operations that the caller may use. */
-  find(request: FastifyRequest): Promise<NearestOperation | undefined>;
-}
+export type OperationFinder = ReturnType<typeof installNearestOperation>;
 
 const BASE = ['api', 'v1'];
 /** A path with more segments is no misspelled operation, and comparing it would take time. */
@@ -42,13 +39,14 @@ const MAX_SEGMENT_LENGTH = 64;
 const MAX_DISTANCE = 1.4;
 
 /** Collects the operations of the OpenAPI document. Install before the routes. */
-export function installNearestOperation(app: FastifyInstance): OperationFinder {
+export function installNearestOperation(app: FastifyInstance) {
   const operations: KnownOperation[] = [];
   app.addHook('onRoute', (route) => {
     if (isSuggested(route)) operations.push(describe(route));
   });
   return {
-    async find(request) {
+    /** Finds what the caller most likely meant among the operations that the caller may use. */
+    async find(request: FastifyRequest): Promise<NearestOperation | undefined> {
       const wanted = readWanted(request);
       if (!wanted) return undefined;
       try {
@@ -147,10 +145,10 @@ function matchesGuess(
   if (methods && !methods.includes(method)) return false;
   const matches = (part: string | undefined, segment: string) =>
     part === '*' ? !words.has(segment) : part === segment;
-  return paths.some((path) => {
-    const parts = path.split('/');
-    return parts.length === segments.length && segments.every((each, index) => matches(parts[index], each));
-  });
+  return paths.some(
+    (parts) =>
+      parts.length === segments.length && segments.every((each, index) => matches(parts[index], each)),
+  );
 }
 
 /** Without `/api/v1`, as in the table of guesses. */

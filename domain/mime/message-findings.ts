@@ -12,7 +12,7 @@ export {
   INJECTION_LEVELS,
   INJECTION_RULES,
   type Injection,
-  MAX_REASONS,
+  MAX_INJECTION_REASONS,
   NO_INJECTION,
 } from './injection/find-injection.ts';
 

@@ -3,25 +3,14 @@ import { runWithTimeout } from '../../platform/run-with-timeout.ts';
 import { MAX_HTML_CHARACTERS } from './html-to-text.ts';
 import { limitNesting } from './limit-nesting.ts';
 import { escapeHtml } from './sanitize-html.ts';
+import { UNDISPLAYED_ELEMENTS } from './undisplayed-elements.ts';
 
 const MAX_WORDS = 300;
 const MAX_HREF = 8_192;
 /** Images of this size count opens. */
 const MAX_PIXEL = 2;
-/** Their content is not text. */
-const RAW = new Set([
-  'script',
-  'style',
-  'title',
-  'template',
-  'textarea',
-  'iframe',
-  'noembed',
-  'xmp',
-  'svg',
-  'math',
-  'head',
-]);
+/** The text of the head is not of the message. */
+const SKIPPED = new Set([...UNDISPLAYED_ELEMENTS, 'head']);
 const ATTRIBUTE_NAME = /^[a-z][a-z0-9:_-]{0,50}$/;
 
 type Attributes = Record<string, string>;
@@ -102,7 +91,7 @@ class Writer {
 
   #open(name: string, attributes: Attributes, parser: Parser): void {
     const end = Math.min(parser.endIndex + 1, this.#source.length);
-    if (RAW.has(name)) this.#rawDepth += 1;
+    if (SKIPPED.has(name)) this.#rawDepth += 1;
     if (name === 'base') this.#base ??= toUrl(attributes.href ?? '', null);
     else if (name === 'a') this.#openLink(attributes, parser.startIndex, end);
     else if (name === 'img') this.#readImage(attributes, end);
@@ -154,7 +143,7 @@ class Writer {
   }
 
   #close(name: string, start: number): void {
-    if (RAW.has(name)) this.#rawDepth = Math.max(0, this.#rawDepth - 1);
+    if (SKIPPED.has(name)) this.#rawDepth = Math.max(0, this.#rawDepth - 1);
     const at = Math.min(start, this.#source.length);
     if (name === 'a' && this.#link) {
       if (!this.#link.hasWords && this.#link.words !== '')

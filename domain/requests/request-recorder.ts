@@ -3,14 +3,7 @@ import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import type { ApiRequest } from './api-request.entity.ts';
 
-/** Records answered calls. */
-export interface RequestRecorder {
-  record(request: ApiRequest): void;
-  /** Writes the collected calls. Never throws. */
-  flush(): Promise<void>;
-  /** Stops the timer and writes the remaining calls. */
-  close(): Promise<void>;
-}
+export type RequestRecorder = ReturnType<typeof createRequestRecorder>;
 
 export interface RequestRecorderOptions {
   database: Pick<Database, 'db'>;
@@ -36,7 +29,7 @@ export function createRequestRecorder({
   logger,
   onDropped,
   flushIntervalMs = FLUSH_INTERVAL_MS,
-}: RequestRecorderOptions): RequestRecorder {
+}: RequestRecorderOptions) {
   let buffered: ApiRequest[] = [];
   let ofOrganization = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
@@ -61,13 +54,14 @@ export function createRequestRecorder({
     }
   }
 
-  const flush = () => {
+  const flush = (): Promise<void> => {
     writing = writing.then(write);
     return writing;
   };
 
   return {
-    record(request) {
+    /** Collects an answered call. */
+    record(request: ApiRequest): void {
       const count = ofOrganization.get(request.organizationId) ?? 0;
       if (buffered.length >= MAX_BUFFERED || count >= MAX_BUFFERED_PER_ORGANIZATION) {
         onDropped?.(1);
@@ -78,8 +72,10 @@ export function createRequestRecorder({
       // After close() nothing would run the timer's flush.
       if (!isClosed) timer ??= setTimeout(() => void flush(), flushIntervalMs).unref();
     },
+    /** Writes the collected calls. Never throws. */
     flush,
-    async close() {
+    /** Stops the timer and writes the remaining calls. */
+    async close(): Promise<void> {
       isClosed = true;
       await flush();
     },

@@ -17,7 +17,7 @@ export interface Injection {
 
 export const NO_INJECTION: Injection = { level: 'none', reasons: [] };
 
-export const MAX_REASONS = 5;
+export const MAX_INJECTION_REASONS = 5;
 /** An attack that an agent should act on is at the start of what it reads. */
 const MAX_SEARCHED_CHARACTERS = 100_000;
 const MAX_ENCODED_BLOCKS = 20;
@@ -47,7 +47,7 @@ export function findInjection({
       .flatMap(findWording)
       .map(({ excerpt }) => ({ rule: 'encoded_text' as const, excerpt })),
   ];
-  const reasons = [...alarms, ...findWording(visible)].slice(0, MAX_REASONS);
+  const reasons = [...alarms, ...findWording(visible)].slice(0, MAX_INJECTION_REASONS);
   if (reasons.length === 0) return NO_INJECTION;
   return { level: alarms.length > 0 ? 'alarm' : 'review', reasons };
 }

@@ -116,7 +116,9 @@ export function findWording(text: string): FoundWording[] {
 }
 
 function excerptAt(text: string, index: number, length: number): string {
-  const from = Math.max(0, index - CONTEXT_CHARACTERS);
+  const context = text.slice(Math.max(0, index - CONTEXT_CHARACTERS), index);
+  // From the start of a word.
+  const from = index > CONTEXT_CHARACTERS ? index - context.length + context.search(/\s|$/) : 0;
   const to = Math.min(index + length + CONTEXT_CHARACTERS, from + EXCERPT_CHARACTERS);
   return text.slice(from, to).replace(/\s+/g, ' ').trim().toWellFormed();
 }

@@ -2,6 +2,7 @@ import { Parser } from 'htmlparser2';
 import { MAX_HTML_CHARACTERS } from '../html-to-text.ts';
 import { limitNesting } from '../limit-nesting.ts';
 import { readMark } from '../quotes/html-quotes.ts';
+import { UNDISPLAYED_ELEMENTS } from '../undisplayed-elements.ts';
 
 /** A link as it is written. */
 export interface Anchor {
@@ -15,18 +16,6 @@ export interface Anchor {
 export const MAX_ANCHORS = 10_000;
 const MAX_WORDS = 300;
 const MAX_BEFORE = 300;
-const RAW = new Set([
-  'script',
-  'style',
-  'title',
-  'template',
-  'textarea',
-  'iframe',
-  'noembed',
-  'xmp',
-  'svg',
-  'math',
-]);
 const INLINE = new Set(
   'a abbr b bdi bdo big cite code em font i kbd mark q s small span strong sub sup u var wbr'.split(' '),
 );
@@ -48,7 +37,7 @@ export function readAnchors(html: string): Anchor[] {
   const isQuoted = () => isPastDivider || regions.includes(true);
   const parser = new Parser({
     onopentag(name, attributes) {
-      if (RAW.has(name)) rawDepth += 1;
+      if (UNDISPLAYED_ELEMENTS.has(name)) rawDepth += 1;
       if (!INLINE.has(name)) before = `${before} `.slice(-MAX_BEFORE);
       if (name !== 'a' || attributes.href === undefined || anchors.length >= MAX_ANCHORS) return;
       open = { href: attributes.href, words: '', before: before.trim(), isQuoted: isQuoted() };
@@ -67,7 +56,7 @@ export function readAnchors(html: string): Anchor[] {
       }
     },
     onclosetag(name) {
-      if (RAW.has(name)) rawDepth = Math.max(0, rawDepth - 1);
+      if (UNDISPLAYED_ELEMENTS.has(name)) rawDepth = Math.max(0, rawDepth - 1);
       if (name === 'a') open = null;
     },
   });

@@ -2,6 +2,7 @@ import { Parser } from 'htmlparser2';
 import { runWithTimeout } from '../../../platform/run-with-timeout.ts';
 import { MAX_HTML_CHARACTERS } from '../html-to-text.ts';
 import { limitNesting } from '../limit-nesting.ts';
+import { UNDISPLAYED_ELEMENTS } from '../undisplayed-elements.ts';
 import { type Appearance, deriveAppearance, isConcealed, ROOT } from './appearance.ts';
 import { stripInvisible } from './invisible-characters.ts';
 import { hasMismatchedHost } from './link-hosts.ts';
@@ -14,19 +15,6 @@ const MAX_SHEET_CHARACTERS = 200_000;
 const MAX_LINK_TEXT = 300;
 /** Comments by programs have a few words. A longer comment is text for programs to read. */
 const MIN_COMMENT_WORDS = 8;
-/** Their content is never displayed as text. */
-const RAW = new Set([
-  'script',
-  'style',
-  'title',
-  'template',
-  'textarea',
-  'iframe',
-  'noembed',
-  'xmp',
-  'svg',
-  'math',
-]);
 const INLINE = new Set(
   'a abbr b bdi bdo cite code em font i img ins kbd mark s small span strong sub sup u var wbr'.split(' '),
 );
@@ -144,7 +132,7 @@ class VisibilityReader {
     if (isConcealedLink) this.#remove(parser.startIndex, parser.endIndex + 1);
     this.#open.push({
       appearance,
-      isRaw: parent?.isRaw === true || RAW.has(name),
+      isRaw: parent?.isRaw === true || UNDISPLAYED_ELEMENTS.has(name),
       removedFrom: appearance.isGone && !above.isGone ? parser.startIndex : null,
       isConcealedLink,
     });
