@@ -36,7 +36,7 @@ export function storeBodyFiles(attachments: AttachmentService): (request: Fastif
       files.filter((file) => 'bytes' in file),
     );
     const next = stored.values();
-    request.filesToAttach = files.flatMap((file) => takeStored(file, next));
+    request.filesToAttach = files.map((file) => takeStored(file, next));
   };
 }
 
@@ -59,7 +59,7 @@ export async function storeEntries(
   return parsed.map((files) => {
     if (files instanceof AppError) return files;
     if (stored instanceof AppError && files.some((file) => 'bytes' in file)) return stored;
-    return files.flatMap((file) => takeStored(file, next));
+    return files.map((file) => takeStored(file, next));
   });
 }
 
@@ -77,11 +77,12 @@ function asRefusal(error: unknown): AppError {
   throw error;
 }
 
-/** The file with its bytes in storage. */
-function takeStored(file: ParsedEntry, stored: Iterator<StoredFile> | undefined): FileToAttach[] {
-  if (!('bytes' in file)) return [file];
+/** The file with its bytes in storage. @throws Error rather than send a message without one of its files. */
+function takeStored(file: ParsedEntry, stored: Iterator<StoredFile> | undefined): FileToAttach {
+  if (!('bytes' in file)) return file;
   const next = stored?.next();
-  return next && !next.done ? [{ kind: 'stored', file: next.value }] : [];
+  if (!next || next.done) throw new Error('A file of the request was not stored');
+  return { kind: 'stored', file: next.value };
 }
 
 type ParsedEntry = { metadata: FileMetadata; bytes: Buffer } | Extract<FileToAttach, { kind: 'existing' }>;

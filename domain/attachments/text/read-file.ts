@@ -18,7 +18,7 @@ export type FileText =
 
 /**
  * Reads the text of a file. A malicious file may take unlimited time and memory, so this function runs in a child process
- * (`pool.ts`). Never throws because of the content.
+ * (`file-reader.ts`). Never throws because of the content.
  */
 export async function readFileText(bytes: Buffer, name: FileName): Promise<FileText> {
   try {

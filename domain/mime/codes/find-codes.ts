@@ -53,8 +53,8 @@ interface Scored {
 }
 
 /**
- * Finds the one-time codes of a message, the best first. Without a word for a code near it, a number is none. Rather no
- * code than a wrong one: several equal candidates are none.
+ * Finds the one-time codes of a message, the best first. A number without a word for a code near it is not a code. No code is
+ * better than a wrong one, so too many equal candidates give none.
  */
 export function findCodes({ subject, text, field }: CodeSource): FoundCode[] {
   const bound = [field === undefined ? null : readCodeField(field), readLastLine(text)]
