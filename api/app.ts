@@ -26,6 +26,9 @@ import {
 import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import { healthRoutes } from './health.routes.ts';
 import { createLists } from './lists.ts';
+import { mcpRoutes } from './mcp/mcp.routes.ts';
+import { collectOperations } from './mcp/operations.ts';
+import { createOriginCheck } from './mcp/origins.ts';
 import { createMessageViews } from './messages/message-views.ts';
 import { createBrowserSignIn } from './pages/sign-in-result.ts';
 import { createBrowserSession } from './people/browser-session.ts';
@@ -52,6 +55,7 @@ import { installRequestLog } from './plugins/request-log.ts';
 import { installTracing } from './plugins/request-spans.ts';
 import { installSecurityHeaders } from './plugins/security-headers.ts';
 import { installSerialization } from './plugins/serialization.ts';
+import { findRequestId, installToolCalls } from './plugins/tool-calls.ts';
 import { installUsageMetering } from './plugins/usage-metering.ts';
 import { installValidation } from './plugins/validation.ts';
 import type { Services } from './services.ts';
@@ -91,6 +95,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorateRequest('problemCode');
   installErrors(app, { publicUrl, operations });
   installDrain(app);
+  installToolCalls(app);
   installTracing(app);
   installRequestContext(app);
   await app.register(cookie);
@@ -149,6 +154,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     service: options.metrics,
   });
 
+  const callableOperations = collectOperations(app);
   await app.register(healthRoutes({ dependencies, queueAges }));
   await registerRoutes(app, {
     ...services,
@@ -164,6 +170,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     queueAges,
     heartbeatMs: config.STREAM_HEARTBEAT_MS,
   });
+  await app.register(
+    mcpRoutes({ operations: callableOperations, checkOrigin: createOriginCheck(config), publicUrl }),
+  );
   methods.finish();
   await app.ready();
   return app;
@@ -172,7 +181,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 function createServer(config: Config, logger: Logger, publicUrl: string): FastifyInstance {
   return Fastify({
     loggerInstance: logger as FastifyBaseLogger,
-    genReqId: () => newId('request'),
+    genReqId: () => findRequestId() ?? newId('request'),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     bodyLimit: BODY_LIMIT_BYTES,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH, ignoreTrailingSlash: true },

@@ -63,6 +63,9 @@ export const ConfigSchema = Type.Object({
   TRUST_PROXY: optionalText(
     'Comma-separated addresses or CIDRs of reverse proxies whose X-Forwarded-For is trusted.',
   ),
+  MCP_ALLOWED_ORIGINS: optionalText(
+    'Comma-separated origins (https://app.example.com) of web pages that may call /mcp, besides that of PUBLIC_URL; programs that send no Origin always may.',
+  ),
   RATE_LIMIT_PER_SECOND: integer('Requests per second per credential.', 50, 1),
   RATE_LIMIT_BURST: integer('Burst per credential.', 100, 1),
   ORGANIZATION_RATE_LIMIT_PER_SECOND: integer(

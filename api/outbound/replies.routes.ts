@@ -63,6 +63,7 @@ export const replyRoutes =
         bodyLimit: CONTENT_BODY_LIMIT_BYTES,
         config: {
           permission: 'messages:send',
+          alsoRequires: 'messages:read',
           announcesRefusals: true,
           ...MESSAGE_RESPONSE,
           ...SCHEDULED_RESPONSE,
@@ -100,6 +101,7 @@ export const replyRoutes =
         bodyLimit: CONTENT_BODY_LIMIT_BYTES,
         config: {
           permission: 'messages:send',
+          alsoRequires: 'messages:read',
           announcesRefusals: true,
           ...MESSAGE_RESPONSE,
           ...SCHEDULED_RESPONSE,

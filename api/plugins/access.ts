@@ -65,8 +65,14 @@ declare module 'fastify' {
      * `public`.
      */
     permission?: Permission;
-    /** Any valid credential may read it, also a session that has entered no organization; the request then has no scope. */
-    credential?: 'any';
+    /**
+     * Needs a credential and no permission. `any`: also a session that has entered no organization; the request then has no
+     * scope. `agent`: of those that an agent's host may have, never that of a person. The rate limit refuses such a request in
+     * its handler: `rateRefusal`.
+     */
+    credential?: 'any' | 'agent';
+    /** A further permission that the credential needs. */
+    alsoRequires?: Permission;
     /**
      * Belongs to a person and to no organization: needs a session. `any`: also one that may only enroll a second factor;
      * `fresh`: the person signed in within the last ten minutes.
@@ -152,11 +158,18 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       );
   });
 
+  /** What a token may be. Hosts of agents have keys: a person's session never works at `/mcp`, nor do cookies. */
+  function authenticatorOf(
+    { routeOptions, toolCall }: FastifyRequest,
+    { token }: Credentials,
+  ): Authenticator {
+    if (routeOptions.config.credential === 'agent' || toolCall) return keys;
+    return [impersonations, sessions].find(({ accepts }) => accepts(token)) ?? keys;
+  }
+
   async function authenticate(request: FastifyRequest): Promise<Authentication> {
     const credentials = readCredentials(request, browserSession);
-    const authenticator =
-      [impersonations, sessions].find(({ accepts }) => accepts(credentials.token)) ?? keys;
-    const authentication = await authenticator.authenticate(credentials);
+    const authentication = await authenticatorOf(request, credentials).authenticate(credentials);
     request.accessEndsAt = authentication.expiresAt;
     return authentication;
   }
@@ -259,7 +272,10 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     reply.raw.once('close', () => end('refused'));
   }
 
-  async function limitCredential({ scope }: FastifyRequest, reply: FastifyReply): Promise<void> {
+  /** A tool call counts once: the request to `/mcp` has taken its share. */
+  async function limitCredential({ scope, toolCall }: FastifyRequest, reply: FastifyReply): Promise<void> {
+    if (toolCall?.request.rateRefusal) throw toolCall.request.rateRefusal;
+    if (toolCall) return;
     const credential = await limiter.take(scope.actor.id, limits.credential);
     enforceRateLimit(reply, credential);
     const organization = await limiter.take(scope.organizationId, limits.organization);
@@ -273,6 +289,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       credential,
       person,
       staff,
+      alsoRequires,
       public: open,
       heldOpen,
       allowedWhileSuspended,
@@ -294,7 +311,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     }
     if (open || !(permission || credential)) return limitAddress(request, reply);
     const authentication = await limitIfRejected(request, reply, () =>
-      credential ? authenticateAny(request) : authenticate(request),
+      credential === 'any' ? authenticateAny(request) : authenticate(request),
     );
     if (!authentication)
       return enforceRateLimit(reply, await limiter.take(request.person.userId, limits.credential));
@@ -303,10 +320,14 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     request.suspension = suspension;
     markImpersonated(request, scope);
     if (scope.impersonation) requireImpersonationAccess(scope.impersonation, accessOf(request));
-    await limitCredential(request, reply).catch((error: unknown) =>
-      refusedSends.refuse(request, error, 'rate_limited'),
-    );
-    if (request.scope.sendRefusal) return;
+    await limitCredential(request, reply).catch(async (error: unknown) => {
+      if (credential !== 'agent' || !(error instanceof AppError))
+        return refusedSends.refuse(request, error, 'rate_limited');
+      request.rateRefusal = error;
+      // Its body is read, which the limit is to save: only as often as the limit itself allows.
+      await limitRefused(request, reply);
+    });
+    if (request.scope.sendRefusal || credential === 'agent') return;
     if (
       suspension &&
       !allowedWhileSuspended &&
@@ -315,6 +336,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       refusedSends.refuse(request, suspension, 'account_paused');
     requireFeature?.();
     if (permission) requirePermission(scope, permission);
+    if (alsoRequires) requirePermission(scope, alsoRequires);
     await recordImpersonation(request);
   });
   app.addHook('onSend', async (request, reply) => {

@@ -66,8 +66,7 @@ export function installIdempotency(app: FastifyInstance, options: IdempotencyOpt
     route.handler = async function (this: FastifyInstance, request, reply) {
       // Nothing is sent, and the response is not kept.
       if (request.scope.sendRefusal) return handle.call(this, request, reply);
-      const key = route.method === 'POST' ? request.headers['idempotency-key'] : undefined;
-      if (key === undefined) {
+      if (route.method !== 'POST' || !hasKey(request)) {
         await prepare?.(request);
         return handle.call(this, request, reply);
       }
@@ -110,6 +109,8 @@ async function respondOnce(
     path: getRoutedPath(request),
     key: readKey(request),
   });
+  // What a client does not ask for must not keep a refusal that its cause outlives.
+  const keepsRejections = request.headers['idempotency-key'] !== undefined;
   const prepare = request.routeOptions.config.prepare;
   // If `prepare` reads the body itself, the body cannot be compared with the stored request beforehand.
   const alreadyStored =
@@ -119,7 +120,7 @@ async function respondOnce(
 
   const response = await database.transaction(scope, async (transaction) => {
     if (!(await store.claim(transaction, id))) throw requestInProgress();
-    const stored = await store.find(transaction, id, requestHash);
+    const stored = await store.find(transaction, id, { requestHash, validForMs: validForMsOf(request) });
     if (stored === 'different-request') throw idempotencyKeyReused();
     if (stored === 'deleted') throw resultDeleted();
     if (stored) {
@@ -127,6 +128,7 @@ async function respondOnce(
       return stored;
     }
     const fresh = await runHandler(transaction, { request, reply, handle, publicUrl });
+    if (fresh.status >= 400 && !keepsRejections) return fresh;
     await store.save(transaction, {
       id,
       organizationId: scope.organizationId,
@@ -147,7 +149,7 @@ function findStoredResponse(
   id: Buffer,
 ) {
   return database.transaction(request.scope, (transaction) =>
-    store.find(transaction, id, hashRequest(request)),
+    store.find(transaction, id, { requestHash: hashRequest(request), validForMs: validForMsOf(request) }),
   );
 }
 
@@ -227,8 +229,18 @@ function getRoutedPath({ routeOptions, params }: FastifyRequest): string {
   return JSON.stringify([routeOptions.url, params]);
 }
 
-function readKey({ headers }: FastifyRequest): string {
+function hasKey({ headers, toolCall }: FastifyRequest): boolean {
+  return headers['idempotency-key'] !== undefined || toolCall?.derivedKey !== undefined;
+}
+
+function validForMsOf({ headers, toolCall }: FastifyRequest): number | undefined {
+  return headers['idempotency-key'] === undefined ? toolCall?.derivedKey?.validForMs : undefined;
+}
+
+function readKey({ headers, toolCall }: FastifyRequest): string {
   const key = headers['idempotency-key'];
+  // A client cannot name it: a header has no control characters.
+  if (key === undefined && toolCall?.derivedKey) return `\u0000${toolCall.derivedKey.key}`;
   if (typeof key === 'string' && KEY_PATTERN.test(key)) return key;
   throw invalid(
     '/headers/idempotency-key',

@@ -45,9 +45,9 @@ export function installMetrics(
       this.set(openResponses.count);
     },
   });
-  app.addHook('onResponse', async ({ method, is404, routeOptions }, reply) => {
-    // The duration of a stream says nothing about performance.
-    if (routeOptions.config.heldOpen) return;
+  app.addHook('onResponse', async ({ method, is404, routeOptions, ranOperation }, reply) => {
+    // The duration of a stream says nothing about performance. A tool call is measured as its operation.
+    if (routeOptions.config.heldOpen || ranOperation) return;
     // Only route patterns: one label value per unknown path would exhaust memory.
     const route = is404 ? 'unknown' : (routeOptions.url ?? 'unknown');
     duration.observe({ method, route, status: reply.statusCode }, reply.elapsedTime / 1000);

@@ -8,6 +8,7 @@ import {
 } from '../../platform/concurrency/fair-share.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { AccessSignals } from '../../platform/event-signals.ts';
+import { connectionOf } from './tool-calls.ts';
 
 /** Tracks responses that stay open: limits their number, and ends them on shutdown and when their credential loses its access. */
 export interface OpenResponses {
@@ -67,7 +68,7 @@ export function installOpenResponses(
     },
     admit(request, reply) {
       const { scope, staff } = request;
-      const { socket } = request.raw;
+      const socket = connectionOf(request);
       const controller = new AbortController();
       if (closing || socket.destroyed) controller.abort();
       // The client is already gone: `close` has been emitted, so it would never be uncounted.
@@ -106,7 +107,7 @@ export function installOpenResponses(
 
 /** Destroys the connection: a pipelined response has no socket yet. */
 function destroyLater({ raw, request }: FastifyReply): void {
-  const timer = setTimeout(() => request.raw.socket.destroy(), DRAIN_TIMEOUT_MS).unref();
+  const timer = setTimeout(() => connectionOf(request).destroy(), DRAIN_TIMEOUT_MS).unref();
   raw.once('close', () => clearTimeout(timer));
 }
 

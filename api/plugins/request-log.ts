@@ -9,12 +9,12 @@ const MAX_SEGMENTS = 12;
 
 /**
  * Records each call of an organization for `GET /requests`, after its response. Support sessions have a record of their own,
- * and pages are no calls.
+ * and pages are no calls. A tool call is recorded as the operation that it is.
  */
 export function installRequestLog(app: FastifyInstance, { recorder }: { recorder: RequestRecorder }): void {
   app.addHook('onResponse', async (request, reply) => {
     const scope = request.scope ?? request.caller?.scope;
-    if (!scope || scope.impersonation || request.routeOptions.config.page) return;
+    if (!scope || scope.impersonation || request.routeOptions.config.page || request.ranOperation) return;
     const { kind, id } = scope.actor;
     if (kind !== 'api_key' && kind !== 'user') return;
     recorder.record({

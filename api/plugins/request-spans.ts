@@ -15,13 +15,14 @@ export function installTracing(app: FastifyInstance): void {
     else done();
   };
   app.addHook('onRequest', (request, _reply, done) => {
-    const { method, is404, routeOptions } = request;
+    const { method, is404, routeOptions, toolCall } = request;
     const { url, config } = routeOptions;
     if (is404 || url === undefined || config.heldOpen || /^\/(?:health\/|metrics$)/.test(url)) return done();
     const span = startSpan({
       name: `${method} ${url}`,
       kind: 'server',
-      parent: 'root',
+      // The operation of a tool call belongs to the span of the request to /mcp.
+      parent: toolCall ? undefined : 'root',
       attributes: { 'http.request.method': method, 'http.route': url, 'agent_email.request_id': request.id },
     });
     if (span) spans.set(request, span);

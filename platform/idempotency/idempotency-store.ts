@@ -31,11 +31,12 @@ export interface IdempotencyStore {
   /**
    * @returns the response stored under the key; `different-request` if the body was different; `deleted` if what the response
    * shows was deleted, and the response with it.
+   * @param request.validForMs how long the response counts, if that is less than it is stored.
    */
   find(
     transaction: Transaction,
     id: Buffer,
-    requestHash: Buffer,
+    request: { requestHash: Buffer; validForMs?: number | undefined },
   ): Promise<StoredResponse | 'different-request' | 'deleted' | null>;
   /** Stores a response in the transaction of the change: both commit or neither. */
   save(
@@ -62,12 +63,12 @@ export function createIdempotencyStore({ secretBox }: { secretBox: SecretBox }):
       return row?.claimed === true;
     },
 
-    async find({ db }, id, requestHash) {
+    async find({ db }, id, { requestHash, validForMs = IDEMPOTENCY_RETENTION_MS }) {
       const stored = await db
         .selectFrom('idempotency_keys')
         .select(['request_hash as requestHash', 'status', 'content_type as contentType', 'body'])
         .where('id', '=', id)
-        .where('created_at', '>', new Date(Date.now() - IDEMPOTENCY_RETENTION_MS))
+        .where('created_at', '>', new Date(Date.now() - validForMs))
         .executeTakeFirst();
       if (!stored) return null;
       if (!requestHash.equals(stored.requestHash)) return 'different-request';

@@ -1,0 +1,63 @@
+import { randomBytes } from 'node:crypto';
+
+/** Fields whose text strangers may have written. All others are ids, codes, addresses, URLs and words of this service. */
+export const FENCED_FIELDS: ReadonlySet<string> = new Set([
+  'attendees',
+  'context',
+  'diagnostic_code',
+  'excerpt',
+  'filename',
+  'left_out',
+  'location',
+  'name',
+  'organizer',
+  'parse_error',
+  'preview',
+  'reason',
+  'subject',
+  'summary',
+  'text',
+  'text_body',
+  'uid',
+]);
+/** Fields with addresses, whose part before the @ may be arbitrary text in received mail. */
+const ADDRESS_FIELDS = new Set(['email', 'participants']);
+const PLAIN_ADDRESS = /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w.-]{1,255}$/;
+
+/** Characters that people do not see, which carry hidden text. U+FE0F alone, in emoji, carries none. */
+const INVISIBLE = /(?!\n|\t|\ufe0f)[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+/** What looks like a mark, whichever nonce it names. */
+const MARK = /<(?=\s*\/?\s*untrusted)/gi;
+
+/**
+ * Makes an answer safe to read for a language model: text of strangers stands between marks with a nonce, which the sender
+ * of a message cannot know, and invisible characters and Markdown images are escaped.
+ */
+export function fenceAnswer(answer: Record<string, unknown>): Record<string, unknown> {
+  const nonce = randomBytes(4).toString('hex');
+  return fenceValue(answer, undefined, nonce) as Record<string, unknown>;
+}
+
+function fenceValue(value: unknown, field: string | undefined, nonce: string): unknown {
+  if (typeof value === 'string') return fenceText(value, field, nonce);
+  if (Array.isArray(value)) return value.map((member) => fenceValue(member, field, nonce));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, fenceValue(member, name, nonce)]),
+  );
+}
+
+function fenceText(text: string, field: string | undefined, nonce: string): string {
+  const shown = escapeInvisible(text);
+  if (field === undefined || text === '') return shown;
+  const isStrange = ADDRESS_FIELDS.has(field) && !PLAIN_ADDRESS.test(text);
+  if (!FENCED_FIELDS.has(field) && !isStrange) return shown;
+  const inert = shown.replace(/!(?=\[)/g, '!\\').replace(MARK, '\\u003c');
+  return `<untrusted ${nonce}>${inert}</untrusted ${nonce}>`;
+}
+
+function escapeInvisible(text: string): string {
+  return text
+    .replace(/\r\n?/g, '\n')
+    .replace(INVISIBLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
+}

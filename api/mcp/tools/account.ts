@@ -1,0 +1,61 @@
+import { defineTool, READS } from '../tool.ts';
+import { DEFAULT_LIMIT, input, PAGE, page, some, word } from './fields.ts';
+
+const INBOX = ['object', 'id', 'email', 'aliases', 'display_name', 'status', 'send_paused'] as const;
+
+export const accountTools = [
+  defineTool({
+    name: 'whoami',
+    description: 'What this credential is, reaches and may do, and how much it may still send.',
+    operations: ['me.get'],
+    input: input({}),
+    output: [
+      'kind',
+      'id',
+      'permissions',
+      'binding',
+      'env_id',
+      'is_sandbox',
+      'inbox_id',
+      'suspended',
+      'sends',
+    ],
+    annotations: READS,
+    run: async (_args, { call }) => (await call('me.get', {})).body,
+  }),
+  defineTool({
+    name: 'list_inboxes',
+    description: 'List inboxes, newest first.',
+    operations: ['inboxes.list'],
+    input: input({ email: some(word('Only the inbox with this address')), ...page }),
+    output: PAGE,
+    annotations: READS,
+    async run({ limit = DEFAULT_LIMIT, ...args }, { call }) {
+      const { body } = await call('inboxes.list', { query: { ...args, limit } });
+      return { ...body, data: (body.data as Record<string, unknown>[]).map(shorten) };
+    },
+  }),
+  defineTool({
+    name: 'create_inbox',
+    description: 'Create an inbox, with a random address unless named.',
+    operations: ['inboxes.create'],
+    input: input({
+      username: some(word('The part before the @')),
+      domain: some(word('A verified domain; default: the shared one')),
+      display_name: some(word()),
+      client_id: some(word('A repetition with it returns the same inbox')),
+    }),
+    output: INBOX,
+    annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
+    run: async (args, { call }) => shorten((await call('inboxes.create', { body: args })).body),
+  }),
+];
+
+/** What an agent uses of an inbox; a credential that may not read inboxes gets less. */
+function shorten(inbox: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    [...INBOX, 'send_paused_reason']
+      .filter((name) => inbox[name] !== null && inbox[name] !== undefined)
+      .map((name) => [name, inbox[name]]),
+  );
+}

@@ -1,0 +1,31 @@
+import { defineTool, READS } from '../tool.ts';
+import { DEFAULT_LIMIT, input, PAGE, page, some, word } from './fields.ts';
+
+const THREAD = ['object', 'id', 'inbox_id', 'subject', 'participants', 'message_count', 'messages'] as const;
+
+export const threadTools = [
+  defineTool({
+    name: 'list_threads',
+    description: 'List threads, the last active first.',
+    operations: ['threads.listAll', 'threads.list'],
+    input: input({ inbox_id: some(word('Default: every inbox')), ...page }),
+    output: PAGE,
+    annotations: READS,
+    async run({ inbox_id: inboxId, limit = DEFAULT_LIMIT, cursor }, { call }) {
+      const query = { limit, cursor };
+      if (inboxId === undefined) return (await call('threads.listAll', { query })).body;
+      return (await call('threads.list', { params: { inboxId }, query })).body;
+    },
+  }),
+  defineTool({
+    name: 'get_thread',
+    description: 'A thread with its newest messages, each with the first 500 characters of its text.',
+    operations: ['threads.get'],
+    input: input({ thread_id: word() }),
+    output: THREAD,
+    annotations: READS,
+    async run({ thread_id: id }, { call }) {
+      return (await call('threads.get', { params: { id }, query: { view: 'agent' } })).body;
+    },
+  }),
+];

@@ -1,0 +1,141 @@
+import { globSync, readFileSync } from 'node:fs';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { Ajv } from 'ajv';
+import { FENCED_FIELDS } from '../../api/mcp/fences.ts';
+import { TOOLS } from '../../api/mcp/tools/index.ts';
+import { AgentMessage } from '../../api/messages/agent-message.schemas.ts';
+import { KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { connectTools } from '../support/mcp-client.ts';
+import { createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { useTestApp } from '../support/resources.ts';
+import { parseImports } from './import-graph.ts';
+
+const app = useTestApp();
+let organization: TestOrganization;
+beforeAll(async () => {
+  organization = await createOrganization(app.worker, { permissions: [...KEY_PERMISSIONS] });
+});
+
+/** A model reads the list with each conversation. */
+const MAX_LIST_TOKENS = 6_000;
+const BYTES_PER_TOKEN = 4;
+
+describe('the tools', () => {
+  test('are operations of the API: they run no statement, build no service and check no permission', () => {
+    const files = globSync('api/mcp/**/*.ts');
+    expect(files.length).toBeGreaterThan(8);
+    const allowed = /^(?:api\/|@modelcontextprotocol\/server$|typebox$|ajv$|node:crypto$)/;
+    const shared = ['platform/errors.ts', 'platform/config.ts'];
+    const foreign = files
+      .flatMap((file) => parseImports(file))
+      .filter(({ target, typeOnly }) => !typeOnly && !allowed.test(target) && !shared.includes(target));
+    // Types of the domain and of Fastify cost nothing.
+    expect(foreign.map(({ file, target }) => `${file} → ${target}`)).toEqual([]);
+    for (const file of files)
+      expect({
+        file,
+        names: /requirePermission|permissions\.has|\.db\b/.test(readFileSync(file, 'utf8')),
+      }).toEqual({
+        file,
+        names: file === 'api/mcp/operations.ts',
+      });
+  });
+
+  test('name operations that exist, and each tool another one than the others', () => {
+    const ids = new Set(app.contract.operations.map(({ operationId }) => operationId));
+    for (const { name, operations } of TOOLS)
+      expect({ name, unknown: operations.filter((id) => !ids.has(id)) }).toEqual({ name, unknown: [] });
+    expect(new Set(TOOLS.map(({ name }) => name)).size).toBe(TOOLS.length);
+  });
+
+  test('approve nothing, and change nothing that only people may change', () => {
+    const forbidden = /approv|reject|dismiss|apiKeys|webhook|polic|member|domains|exports/i;
+    expect(TOOLS.flatMap(({ operations }) => operations).filter((id) => forbidden.test(id))).toEqual([]);
+  });
+
+  test('say whether they change something, as the methods of their operations do', () => {
+    for (const { name, operations, annotations } of TOOLS) {
+      const methods = operations.map(
+        (id) => app.contract.operations.find(({ operationId }) => operationId === id)?.method,
+      );
+      expect({ name, reads: annotations.readOnlyHint }).toEqual({
+        name,
+        reads: methods.every((method) => method === 'GET'),
+      });
+    }
+  });
+
+  test(`cost at most ${MAX_LIST_TOKENS} tokens`, async () => {
+    const tools = await connectTools(app, organization.token);
+    const list = await tools.client.listTools();
+    expect(list.tools).toHaveLength(TOOLS.length);
+    const tokens = JSON.stringify(list.tools).length / BYTES_PER_TOKEN;
+    expect(tokens).toBeLessThan(MAX_LIST_TOKENS);
+    await tools.close();
+  });
+
+  test('have schemas that every validator understands', async () => {
+    const tools = await connectTools(app, organization.token);
+    const ajv = new Ajv({ strict: true });
+    for (const { name, inputSchema, outputSchema } of (await tools.client.listTools()).tools) {
+      expect(name).toMatch(/^[a-z]+(_[a-z]+)*$/);
+      ajv.compile(inputSchema);
+      ajv.compile(outputSchema ?? {});
+      expect({ name, closed: inputSchema.additionalProperties }).toEqual({ name, closed: false });
+    }
+    await tools.close();
+  });
+});
+
+/** Text of messages that stands bare: ids, codes, addresses, URLs, and words that the service chooses. */
+const BARE_FIELDS = [
+  'authentication',
+  'code',
+  'confidence',
+  'content_type',
+  'date',
+  'direction',
+  'dkim',
+  'dmarc',
+  'email',
+  'end',
+  'host',
+  'id',
+  'inbox_id',
+  'kind',
+  'labels',
+  'level',
+  'method',
+  'next',
+  'object',
+  'origin_domain',
+  'raw',
+  'rule',
+  'signals',
+  'spf',
+  'start',
+  'status',
+  'thread_id',
+  'type',
+  'url',
+  'value',
+];
+
+test('every text of a message is fenced or known to need no fence', () => {
+  const names = new Set<string>();
+  const collect = (schema: unknown, name: string): void => {
+    if (typeof schema !== 'object' || schema === null) return;
+    const { type, properties = {}, items, anyOf = [], $ref, enum: values } = schema as Record<string, never>;
+    const referred = $ref
+      ? app.contract.description.components.schemas[String($ref).replace(/#$/, '')]
+      : undefined;
+    if (referred) collect(referred, name);
+    if ([type].flat().includes('string' as never) || values) names.add(name);
+    for (const [member, part] of Object.entries(properties)) collect(part, member);
+    for (const part of [items, ...(anyOf as unknown[])]) collect(part, name);
+  };
+  collect(AgentMessage, 'message');
+  expect(names.size).toBeGreaterThan(30);
+  const unknown = [...names].filter((name) => !FENCED_FIELDS.has(name) && !BARE_FIELDS.includes(name));
+  expect(unknown).toEqual([]);
+});
