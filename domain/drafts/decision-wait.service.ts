@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
@@ -97,7 +98,26 @@ async function findSent(db: Db, scope: Scope, draftId: string): Promise<DraftSta
   return (
     message && {
       inboxId: message.inboxId,
-      outcome: { ...NOTHING_ELSE, draftId, outcome: 'sent', messageId: message.id },
+      outcome: {
+        ...NOTHING_ELSE,
+        draftId,
+        outcome: 'sent',
+        messageId: message.id,
+        note: await findApprovalNote(db, draftId),
+      },
     }
   );
+}
+
+/** From the event, as long as it is kept: the draft has become a message, which has no note. */
+async function findApprovalNote(db: Db, draftId: string): Promise<string | null> {
+  const approval = await db
+    .selectFrom('events')
+    .select(sql<string | null>`nullif(data ->> 'note', '')`.as('note'))
+    .where('about_id', '=', draftId)
+    .where('type', '=', 'draft.approved')
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return approval?.note ?? null;
 }

@@ -39,6 +39,7 @@ async function arrange() {
   return {
     organization,
     inbox,
+    approver,
     post,
     pend,
     call,
@@ -94,6 +95,22 @@ describe('waiting for the decision about a draft', () => {
       send_error: expect.stringMatching(/^approval_rejected/),
       note: 'Wrong price',
     });
+  });
+
+  test.each([
+    { what: 'sent at once', body: { send_at: undefined } },
+    { what: 'scheduled, and then sent', body: { send_at: IN_A_WEEK } },
+  ])('tells the note of the approver about a draft that was $what', async ({ body }) => {
+    const { pend, wait, decide, call, post, approver } = await arrange();
+    const draft = await pend(body);
+    const { answer } = await wait(draft.id);
+    await decide(draft, 'approve', 'Good price');
+    expect(await answer).toMatchObject({ note: 'Good price' });
+    if (body.send_at) {
+      const sent = await post(`/drafts/${draft.id}/send`, { version: draft.version }, approver);
+      expect(sent.statusCode).toBe(201);
+    }
+    expect(await call(draft.id)).toMatchObject({ outcome: 'sent', note: 'Good price' });
   });
 
   test('answers at once for a scheduled draft that was approved, and not for one that waits', async () => {

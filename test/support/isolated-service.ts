@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { freePortVariables } from '../../dev/settings.ts';
+import { findFreePort } from '../../dev/stack/ports.ts';
 import { type Config, loadConfig } from '../../platform/config.ts';
 
 const ROOT = resolve(import.meta.dirname, '..', '..');
@@ -86,11 +87,8 @@ export async function startIsolatedService(overrides: Record<string, string>): P
       return child.pid ?? 0;
     },
     async startApi() {
-      const [port] = Object.values(await freePortVariables());
-      const child = run([scripts.api], { ...environments.api, API_PORT: String(port) });
+      const { baseUrl, child } = await startFurtherApi(environments.api);
       further.push(child);
-      const baseUrl = `http://127.0.0.1:${port}`;
-      await waitForHttp(`${baseUrl}/health/ready`);
       return { baseUrl, pid: child.pid ?? 0 };
     },
     kill: (name) => terminate(processes[name], 'SIGKILL'),
@@ -104,6 +102,17 @@ export async function startIsolatedService(overrides: Record<string, string>): P
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Starts another API, on a port of its own, and waits until it is ready. End it with {@link terminate}. */
+export async function startFurtherApi(
+  environment: Record<string, string>,
+): Promise<{ baseUrl: string; child: ChildProcess }> {
+  const port = await findFreePort();
+  const child = run(['api/server.ts'], { ...environment, API_PORT: String(port) });
+  const baseUrl = `http://127.0.0.1:${port}`;
+  await waitForHttp(`${baseUrl}/health/ready`);
+  return { baseUrl, child };
 }
 
 const UNLIMITED = {

@@ -29,6 +29,7 @@ const WAITING_SECONDS: Record<string, number> = {
   'e2e/postfix.e2e': 30,
   'events/event-stream.api': 30,
   'dev/compose-start.e2e': 25,
+  'e2e/recipes.e2e': 20,
   'e2e/hostile-receivers.e2e': 18,
   'workflows/apply-retention.workflow': 15,
   'workflows/probe-endpoint.workflow': 10,
