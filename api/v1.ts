@@ -36,6 +36,7 @@ import { credentialRoutes } from './inboxes/credentials.routes.ts';
 import { inboxRoutes } from './inboxes/inboxes.routes.ts';
 import { invitationRoutes } from './invitations/invitations.routes.ts';
 import { meRoutes } from './me/me.routes.ts';
+import { alarmRoutes } from './messages/alarms.routes.ts';
 import { batchRoutes } from './messages/batch.routes.ts';
 import { deletionRoutes } from './messages/deletions.routes.ts';
 import { labelRoutes } from './messages/labels.routes.ts';
@@ -116,6 +117,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(batchRoutes(dependencies));
       await v1.register(waitRoutes(dependencies));
       await v1.register(labelRoutes(dependencies));
+      await v1.register(alarmRoutes(dependencies));
       await v1.register(deletionRoutes(dependencies));
       await v1.register(attachmentRoutes(dependencies));
       await v1.register(replyRoutes(dependencies));

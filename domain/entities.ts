@@ -30,6 +30,7 @@ import { ReceiptEntity } from './inbound/receipt.entity.ts';
 import { UnattributedReportEntity } from './inbound/unattributed-report.entity.ts';
 import { AddressClaimEntity, InboxCredentialEntity, InboxEntity } from './inboxes/inbox.entity.ts';
 import { InvitationEntity } from './invitations/invitation.entity.ts';
+import { InjectionAlarmEntity } from './messages/injection-alarm.entity.ts';
 import { MessageEntity, RecipientEntity } from './messages/message.entity.ts';
 import { MessageSearchEntity } from './messages/message-search.entity.ts';
 import { ThreadEntity, ThreadMessageIdEntity } from './messages/thread.entity.ts';
@@ -131,6 +132,7 @@ export const entities = [
   ThreadEntity,
   ThreadMessageIdEntity,
   MessageEntity,
+  InjectionAlarmEntity,
   MessageSearchEntity,
   RecipientEntity,
   SendAttemptEntity,

@@ -35,6 +35,7 @@ import {
   DraftApproval,
   DraftRecord,
   MAX_NOTE_LENGTH,
+  presentAlarm,
   presentDraft,
 } from './drafts.schemas.ts';
 
@@ -102,6 +103,8 @@ export const DraftPreviewRecord = resource(
     }),
     signals: DraftApproval.properties.signals,
     recipients: DraftApproval.properties.recipients,
+    alarm_message_id: DraftApproval.properties.alarm_message_id,
+    reason: DraftApproval.properties.reason,
     changes: DraftApproval.properties.changes,
     requester_problem: Type.Unsafe<RequesterProblem | null>({
       type: ['string', 'null'],
@@ -265,7 +268,8 @@ function presentPreview(
   comparison: DraftComparison | null,
   seenVersion: number,
 ): Static<typeof DraftPreviewRecord> {
-  const { signals, recipients, changes } = draft.approvalReview ?? EMPTY_REVIEW;
+  const review = draft.approvalReview ?? EMPTY_REVIEW;
+  const { signals, recipients, changes } = review;
   const addresses = (list: { email: string }[]) => list.map(({ email }) => email);
   return {
     object: 'draft_preview',
@@ -280,6 +284,7 @@ function presentPreview(
     html_body: html,
     signals,
     recipients,
+    ...presentAlarm(review),
     requester_problem: requesterProblem,
     changes: changes.filter(({ version }) => version > seenVersion),
     comparison: comparison && {

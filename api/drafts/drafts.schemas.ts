@@ -1,7 +1,12 @@
 import { type Static, Type } from 'typebox';
-import { APPROVAL_SIGNALS, DRAFT_SEND_STATUSES } from '../../domain/drafts/draft.entity.ts';
+import {
+  APPROVAL_SIGNALS,
+  type ApprovalReview,
+  DRAFT_SEND_STATUSES,
+} from '../../domain/drafts/draft.entity.ts';
 import type { DraftDetails } from '../../domain/drafts/draft.service.ts';
 import type { Actor } from '../../domain/identity/scope.ts';
+import { describeAlarm } from '../../domain/messages/injection-alarms.ts';
 import { AddressSeen } from '../messages/addresses.ts';
 import { contentFields, MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
 import { minimalOf } from '../minimal-response.ts';
@@ -65,6 +70,13 @@ export const DraftApproval = strictObject(
       }),
       { maxItems: 100, description: 'Everyone it would be sent to, blind copies included.' },
     ),
+    alarm_message_id: nullableText(64, {
+      description:
+        'The received message (msg_…) whose injection alarm demands the approval; null if a policy alone does.',
+    }),
+    reason: nullableText(200, {
+      description: 'In words for people, what the alarm is about; null without one.',
+    }),
     changes: Type.Array(
       strictObject({
         version: Type.Integer({ minimum: 1 }),
@@ -184,10 +196,15 @@ function presentApproval(draft: DraftDetails['draft']): Static<typeof DraftAppro
     requested_at: approvalRequestedAt.toISOString(),
     expires_at: draft.approvalExpiresAt?.toISOString() ?? null,
     ...approvalReview,
+    ...presentAlarm(approvalReview),
     decided_by: draft.decidedById ?? null,
     decided_at: draft.decidedAt?.toISOString() ?? null,
     note: draft.decisionNote ?? null,
   };
+}
+
+export function presentAlarm({ alarm_message_id: messageId = null }: ApprovalReview) {
+  return { alarm_message_id: messageId, reason: messageId === null ? null : describeAlarm(messageId) };
 }
 
 /** A new draft may have undefined columns; the response has null for them. */

@@ -10,7 +10,13 @@ import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import { MAX_INVITES } from '../../domain/mime/invites/find-invites.ts';
 import { enumOf, id, ref, resource, strictObject, text, timestamp } from '../schemas.ts';
 import { AddressSeen } from './addresses.ts';
-import { findingFields, MessageCode, MessageInvite, presentFindings } from './findings.schemas.ts';
+import {
+  findingFields,
+  MessageCode,
+  MessageInjection,
+  MessageInvite,
+  presentFindings,
+} from './findings.schemas.ts';
 
 const MAX_TEXT = 1_000_000;
 const optionalAddresses = Type.Optional(Type.Array(ref(AddressSeen), { maxItems: 10_000 }));
@@ -18,6 +24,12 @@ const optionalAddresses = Type.Optional(Type.Array(ref(AddressSeen), { maxItems:
 const AgentCode = strictObject({
   ...MessageCode.properties,
   origin_domain: Type.Optional(text(255, { description: 'Enter the code on this domain alone.' })),
+});
+const { dismissed_at, dismissed_by, ...verdict } = MessageInjection.properties;
+const AgentInjection = strictObject({
+  ...verdict,
+  dismissed_at: Type.Optional(timestamp('When a person dismissed the alarm.')),
+  dismissed_by: Type.Optional(id('User (usr_…) who dismissed it.')),
 });
 const { attendees, ...invited } = MessageInvite.properties;
 const AgentInvite = strictObject({
@@ -62,7 +74,7 @@ export const AgentMessage = resource(
     ),
     labels: Type.Optional(Type.Array(text(255), { maxItems: 1000 })),
     signals: Type.Optional(Type.Array(enumOf(SIGNALS), { maxItems: SIGNALS.length })),
-    injection: Type.Optional(findingFields.injection),
+    injection: Type.Optional(AgentInjection),
     codes: Type.Optional(Type.Array(AgentCode, { maxItems: 3 })),
     links: Type.Optional(findingFields.links),
     links_truncated: Type.Optional(
@@ -134,7 +146,7 @@ export function presentAgentMessage(details: MessageDetails, parts: AgentParts):
     })),
     labels: message.labels,
     signals: message.signals,
-    injection: injection.level === 'none' ? undefined : injection,
+    injection: injection.level === 'none' ? undefined : omitEmpty(injection),
     codes: codes.map(({ origin_domain, ...code }) => ({
       ...code,
       ...(origin_domain ? { origin_domain } : {}),

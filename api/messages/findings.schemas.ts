@@ -9,7 +9,7 @@ import {
   INJECTION_RULES,
   MAX_INJECTION_REASONS,
 } from '../../domain/mime/message-findings.ts';
-import { enumOf, nullableText, ref, strictObject, text } from '../schemas.ts';
+import { enumOf, nullableText, nullableTimestamp, ref, strictObject, text } from '../schemas.ts';
 
 export const MessageCode = strictObject(
   {
@@ -71,6 +71,8 @@ export const MessageInjection = strictObject(
       }),
       { maxItems: MAX_INJECTION_REASONS },
     ),
+    dismissed_at: nullableTimestamp('When a person dismissed the alarm; null if none did.'),
+    dismissed_by: nullableText(64, { description: 'User (usr_…) who dismissed it.' }),
   },
   {
     $id: 'MessageInjection',
@@ -98,9 +100,15 @@ export const findingFields = {
 };
 type Findings = Static<ReturnType<typeof Type.Object<typeof findingFields>>>;
 
-export function presentFindings({ injection, codes, links, allLinks, invites }: ListedMessage): Findings {
+export function presentFindings(message: ListedMessage): Findings {
+  const { injection, injectionDismissedAt, injectionDismissedBy, codes, links, allLinks, invites } = message;
   return {
-    injection: { level: injection.level, reasons: injection.reasons.map((reason) => ({ ...reason })) },
+    injection: {
+      level: injection.level,
+      reasons: injection.reasons.map((reason) => ({ ...reason })),
+      dismissed_at: injectionDismissedAt?.toISOString() ?? null,
+      dismissed_by: injectionDismissedBy,
+    },
     codes: codes.map(({ originDomain, ...code }) => ({ ...code, origin_domain: originDomain })),
     links: (allLinks ?? links).map(({ matchesSender, ...link }) => ({
       ...link,

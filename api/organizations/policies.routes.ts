@@ -9,7 +9,11 @@ import {
   type PolicyPreviewService,
 } from '../../domain/people/policy-preview.service.ts';
 import type { Policies } from '../../domain/policies/find-policies.ts';
-import { APPROVAL_MODES, SUPPORT_ACCESS } from '../../domain/policies/organization-policies.entity.ts';
+import {
+  AFTER_ALARM,
+  APPROVAL_MODES,
+  SUPPORT_ACCESS,
+} from '../../domain/policies/organization-policies.entity.ts';
 import type { PolicyService } from '../../domain/policies/policy.service.ts';
 import {
   changeProblems,
@@ -73,6 +77,10 @@ const fields = {
     description:
       'Whether a person approves what keys and SMTP clients send: `external` if a recipient is outside the inboxes and verified domains of the organization.',
   }),
+  after_alarm: enumOf(AFTER_ALARM, {
+    description:
+      'What follows a received message whose injection.level is `alarm`. `approval`: for 24 hours, or until a person dismisses it (POST /api/v1/messages/{id}/injection/dismiss), a person approves what keys and SMTP clients send from the inbox in its thread, to addresses in it, and to new addresses; and keys that reach the inbox cannot create or redirect webhook endpoints.',
+  }),
   auto_submitted_header: Type.Boolean({
     description:
       'Mail that a key sends carries Auto-Submitted (RFC 3834): auto-replied for a reply, else auto-generated.',
@@ -99,6 +107,7 @@ export const UpdatePolicies = strictObject(
     blocked_recipient_domains: Type.Optional(fields.blocked_recipient_domains),
     daily_send_cap_per_inbox: Type.Optional(fields.daily_send_cap_per_inbox),
     require_send_approval: Type.Optional(fields.require_send_approval),
+    after_alarm: Type.Optional(fields.after_alarm),
     auto_submitted_header: Type.Optional(fields.auto_submitted_header),
     support_access: Type.Optional(fields.support_access),
     support_access_until: Type.Optional(fields.support_access_until),
@@ -218,6 +227,7 @@ function readChange(body: Static<typeof UpdatePolicies>): Partial<Policies> {
     blockedRecipientDomains: body.blocked_recipient_domains,
     dailySendCapPerInbox: body.daily_send_cap_per_inbox,
     requireSendApproval: body.require_send_approval,
+    afterAlarm: body.after_alarm,
     autoSubmittedHeader: body.auto_submitted_header,
     supportAccess: body.support_access,
     supportAccessUntil: toDate(body.support_access_until),
@@ -243,6 +253,7 @@ export function presentPolicies(policies: Policies): Static<typeof PoliciesRecor
     blocked_recipient_domains: policies.blockedRecipientDomains,
     daily_send_cap_per_inbox: policies.dailySendCapPerInbox,
     require_send_approval: policies.requireSendApproval,
+    after_alarm: policies.afterAlarm,
     auto_submitted_header: policies.autoSubmittedHeader,
     support_access: policies.supportAccess,
     support_access_until: policies.supportAccessUntil?.toISOString() ?? null,

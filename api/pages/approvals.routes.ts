@@ -213,6 +213,7 @@ const SIGNAL_TEXTS: Record<string, string> = {
   external_recipient: 'A recipient is outside your organization',
   first_contact: 'First message to a recipient',
   attachments: 'Has attachments',
+  injection_alarm: 'A received message shows signs of prompt injection',
   changed: 'Changed while it waited',
 };
 

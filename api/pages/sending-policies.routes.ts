@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { APPROVAL_MODES } from '../../domain/policies/organization-policies.entity.ts';
+import { AFTER_ALARM, APPROVAL_MODES } from '../../domain/policies/organization-policies.entity.ts';
 import type { PolicyService } from '../../domain/policies/policy.service.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
@@ -47,6 +47,7 @@ export const sendingPolicyPages =
           querystring: OrganizationQuery,
           body: strictObject({
             require_send_approval: enumOf(APPROVAL_MODES),
+            after_alarm: enumOf(AFTER_ALARM),
             max_recipients_per_message: positiveNumber(2),
             daily_send_cap_per_inbox: positiveNumber(7),
             allowed_recipient_domains: text(51_000),
@@ -59,6 +60,7 @@ export const sendingPolicyPages =
         const { scope, body } = request;
         const updating = policies.update(scope, {
           requireSendApproval: body.require_send_approval,
+          afterAlarm: body.after_alarm,
           maxRecipientsPerMessage: numberOf(body.max_recipients_per_message),
           dailySendCapPerInbox: numberOf(body.daily_send_cap_per_inbox),
           allowedRecipientDomains: linesOf(body.allowed_recipient_domains),

@@ -7,7 +7,8 @@ import { newId } from '../../platform/ids.ts';
 import { DRAFT_APPROVED, DRAFT_REJECTED } from '../../workflows/drafts/await-approval.contract.ts';
 import { findDraftAttachments } from '../attachments/attach-files.ts';
 import { recordAudit } from '../audit/record-audit.ts';
-import { findRequesterProblem, REQUESTER_NOT_ALLOWED, REQUESTER_PROBLEMS } from '../identity/requester.ts';
+import { requireApprover } from '../identity/approver.ts';
+import { REQUESTER_NOT_ALLOWED, REQUESTER_PROBLEMS } from '../identity/requester.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 
@@ -107,7 +108,7 @@ async function lockForDecision(
   { version }: Decision,
 ): Promise<{ draft: Draft; approver: string }> {
   const draft = await lockDraft(transaction.db, scope, draftId, withinReach(scope));
-  const approver = await requireApprover(transaction, scope);
+  const approver = await requireApprover(transaction.db, scope);
   if (draft.sendStatus !== 'pending_approval')
     throw new AppError('conflict', {
       detail: `The draft does not wait for an approval; its send_status is ${draft.sendStatus}.`,
@@ -116,29 +117,6 @@ async function lockForDecision(
     });
   if (draft.version !== version) throw versionConflict(draft);
   return { draft, approver };
-}
-
-/**
- * Checks the permission again in the transaction of the decision. A removal or demotion of the member waits for this
- * transaction.
- *
- * @returns the user's id.
- * @throws AppError `permission_denied`.
- */
-async function requireApprover(
-  transaction: Transaction,
-  { organizationId, actor, member }: Scope,
-): Promise<string> {
-  if (actor.kind === 'user' && member) {
-    const requester = { organizationId, actor };
-    if (!(await findRequesterProblem(transaction.db, requester, { act: 'approval' }, { lock: true })))
-      return actor.id;
-  }
-  throw new AppError('permission_denied', {
-    detail: 'Only a person whose role has the permission messages:approve decides about a draft.',
-    fix: 'Sign in as an owner, admin or developer of the organization.',
-    extensions: { permission: 'messages:approve' },
-  });
 }
 
 interface ApprovedDraft {
@@ -157,7 +135,7 @@ async function sendOrSchedule(
   if (!draft.sendAt || draft.sendAt.getTime() <= Date.now()) {
     const sender = { ...scope, environmentId: draft.environmentId, actor: requesterOf(draft) };
     const sent = await sendDraft(transaction, draft, options, { scope: sender, isApproved: true });
-    if (sent === 'needs_approval') throw new Error('An approved draft needs no approval');
+    if ('needsApproval' in sent) throw new Error('An approved draft needs no approval');
     return sent;
   }
   Object.assign(draft, {

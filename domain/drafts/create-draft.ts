@@ -6,7 +6,7 @@ import type { Scope } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { rejectReceivedLabels } from '../messages/hidden-labels.ts';
 import type { OutboundContent, Submission } from '../outbound/outbound-content.ts';
-import type { DraftCreation, PendingSend } from '../outbound/send.service.ts';
+import type { DraftCreation } from '../outbound/send.service.ts';
 import type { Draft } from './draft.entity.ts';
 import { type ApprovalOptions, requestApproval } from './draft-approval.ts';
 import type { DraftDetails } from './find-draft.ts';
@@ -18,6 +18,7 @@ export interface DraftFields extends Partial<OutboundContent> {
   /** Looked up only when the draft is sent. */
   threadId?: string | null;
   inReplyTo?: string | null;
+  forwardedMessageId?: string | null;
   /** When to send automatically; a time in the past means immediately. */
   sendAt?: Date | null;
 }
@@ -49,7 +50,7 @@ export async function createDraft(
 export function createDraftCreation(options: ApprovalOptions): DraftCreation<DraftDetails> {
   return {
     schedule: (transaction, pending) => createDraft(transaction, options, pending),
-    async requestApproval(transaction, pending: PendingSend) {
+    async requestApproval(transaction, { alarmMessageId, ...pending }) {
       const { scope, inbox, fields } = pending;
       const { draft: inserted, attachments } = await insertWithFiles(transaction, pending);
       const draft = { ...inserted, sendAt: fields.sendAt };
@@ -57,6 +58,7 @@ export function createDraftCreation(options: ApprovalOptions): DraftCreation<Dra
         inbox,
         actor: scope.actor,
         attachmentCount: attachments.length,
+        alarmMessageId,
       });
       return { draft: await saveDraft(transaction.db, draft), attachments };
     },
@@ -91,6 +93,7 @@ async function insertWithFiles(
 const EMPTY = {
   threadId: null,
   inReplyTo: null,
+  forwardedMessageId: null,
   subject: null,
   to: [],
   cc: [],

@@ -32,6 +32,8 @@ export interface ApprovalRequest {
   /** Who asks to send the draft. */
   actor: Actor;
   attachmentCount: number;
+  /** The received message whose alarm demands the approval; null if a policy does. Undefined: as before. */
+  alarmMessageId?: string | null | undefined;
   /** API names of the fields that changed while the draft waited. */
   changedFields?: string[];
 }
@@ -46,7 +48,7 @@ export async function requestApproval(
   transaction: Transaction,
   { outbox, events, approvalMs }: ApprovalOptions,
   draft: Draft,
-  { inbox, actor, attachmentCount, changedFields = [] }: ApprovalRequest,
+  { inbox, actor, attachmentCount, alarmMessageId, changedFields = [] }: ApprovalRequest,
 ): Promise<void> {
   const now = new Date();
   const earlier = draft.sendStatus === 'pending_approval' ? draft.approvalReview : null;
@@ -68,7 +70,11 @@ export async function requestApproval(
     approvalExpiresAt: expiresAt,
     approvalGeneration: draft.approvalGeneration + 1,
     approvalAnnounced: false,
-    approvalReview: await buildReview(transaction.db, draft, { changes, attachmentCount }),
+    approvalReview: await buildReview(transaction.db, draft, {
+      changes,
+      attachmentCount,
+      alarmMessageId: alarmMessageId ?? earlier?.alarm_message_id ?? null,
+    }),
     approvalHistory: await extendHistory(transaction.db, draft, { isWaiting: earlier !== null }),
     decidedById: null,
     decidedAt: null,
@@ -146,7 +152,11 @@ const RECENT_MESSAGES = 1_000;
 async function buildReview(
   db: Db,
   draft: Draft,
-  { changes, attachmentCount }: { changes: ApprovalReview['changes']; attachmentCount: number },
+  {
+    changes,
+    attachmentCount,
+    alarmMessageId,
+  }: { changes: ApprovalReview['changes']; attachmentCount: number; alarmMessageId: string | null },
 ): Promise<ApprovalReview> {
   if (!draft.submission) buildEnvelope(draft);
   const recipients = await findRecipients(db, draft.inboxId, recipientKeysOf(draft));
@@ -154,6 +164,7 @@ async function buildReview(
     ['external_recipient', recipients.some(({ external }) => external)],
     ['first_contact', recipients.some(({ known }) => !known)],
     ['attachments', attachmentCount > 0],
+    ['injection_alarm', alarmMessageId !== null],
     ['changed', changes.length > 0],
   ];
   return {
@@ -163,6 +174,7 @@ async function buildReview(
       external,
       first_contact: !known,
     })),
+    alarm_message_id: alarmMessageId,
     changes,
   };
 }

@@ -1,7 +1,7 @@
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Scope } from '../identity/scope.ts';
-import { findPolicies } from '../policies/find-policies.ts';
+import { HAS_ALARM_IN_FORCE } from '../messages/injection-alarms.ts';
 import type { Draft } from './draft.entity.ts';
 import { versionConflict } from './find-draft.ts';
 
@@ -27,25 +27,36 @@ export function requirePrecondition(draft: Draft, { ifMatch, version }: DraftPre
 }
 
 /**
- * Under send approval, a draft that a person sends or schedules counts as reviewed. So if an API key, for example, made
+ * Under send approval, and after an injection alarm in the inbox, a draft that a person sends or schedules counts as reviewed. So if an API key, for example, made
  * or last changed the draft, the person must name its version.
  *
  * @throws AppError `precondition_required`.
  */
 export async function requireSeenVersion(
   db: Db,
-  { actor, organizationId }: Pick<Scope, 'actor' | 'organizationId'>,
+  { actor }: Pick<Scope, 'actor'>,
   draft: Draft,
   { ifMatch, version }: DraftPrecondition,
 ): Promise<void> {
   const isNamed = ifMatch !== undefined || version !== undefined;
   if (isNamed || actor.kind !== 'user' || draft.lastEditedByKind === 'user') return;
-  const { requireSendApproval } = await findPolicies(db, organizationId);
-  if (requireSendApproval === 'off') return;
+  if (!(await mayNeedApproval(db, draft))) return;
   throw new AppError('precondition_required', {
     detail:
-      'No person made the last change of this draft, and the organization requires that a person sees what is sent.',
+      'No person made the last change of this draft, and a person must see what is sent: a policy of the organization, or an injection alarm in the inbox, demands it.',
     fix: `Review the draft, then repeat the request with the version that you saw: If-Match: "${draft.version}". POST /api/v1/drafts/${draft.id}/send also takes it in its body: {"version": ${draft.version}}.`,
     extensions: { version: draft.version },
   });
+}
+
+/** Whether a person might have to approve what keys send from the inbox of the draft. */
+async function mayNeedApproval(db: Db, { inboxId }: Draft): Promise<boolean> {
+  const found = await db
+    .selectFrom('inboxes as i')
+    .leftJoin('organization_policies as op', 'op.org_id', 'i.org_id')
+    .select('i.id')
+    .where('i.id', '=', inboxId)
+    .where((eb) => eb.or([eb('op.require_send_approval', '<>', 'off'), HAS_ALARM_IN_FORCE]))
+    .executeTakeFirst();
+  return found !== undefined;
 }

@@ -24,6 +24,8 @@ export type DraftSendStatus = (typeof DRAFT_SEND_STATUSES)[number];
 export interface ApprovalReview {
   signals: ApprovalSignal[];
   recipients: { email: string; external: boolean; first_contact: boolean }[];
+  /** The received message whose injection alarm demands the approval; null or absent if a policy alone does. */
+  alarm_message_id?: string | null;
   /** Changes while the draft waited, oldest first; at most the newest 20. */
   changes: { version: number; changed_at: string; fields: string[] }[];
 }
@@ -48,6 +50,8 @@ export const APPROVAL_SIGNALS = [
   /** The inbox has not recently exchanged messages with a recipient. */
   'first_contact',
   'attachments',
+  /** A received message shows signs of prompt injection. */
+  'injection_alarm',
   /** It was changed after it was first shown to approvers. */
   'changed',
 ] as const;
@@ -91,6 +95,8 @@ export const DraftEntity = defineEntity({
     /** Any string from the caller; looked up only when the draft is sent (specification, "Draft"). */
     threadId: p.text().strictNullable(),
     inReplyTo: p.text().strictNullable(),
+    /** The received or sent message that it forwards; null if it forwards none. */
+    forwardedMessageId: idColumn().strictNullable(),
     subject: p.text().strictNullable(),
     to: json(p.json().$type<MailAddress[]>()),
     cc: json(p.json().$type<MailAddress[]>()),

@@ -252,11 +252,12 @@ async function sendOrRequestApproval(
   const wasPending = draft.sendStatus === 'pending_approval';
   // A draft that waits for approval keeps waiting, even if the policy no longer requires approval.
   const sent = await sendDraft(transaction, draft, options, { scope, isWaiting: wasPending });
-  if (sent !== 'needs_approval') return sent;
+  if (!('needsApproval' in sent)) return sent;
   const attachments = await findDraftAttachments(db, draft.id);
   if (wasPending) return { draft, attachments };
   const inbox = await findInbox(db, scope, draft.inboxId);
-  const request = { inbox, actor: scope.actor, attachmentCount: attachments.length };
+  const { alarmMessageId } = sent;
+  const request = { inbox, actor: scope.actor, attachmentCount: attachments.length, alarmMessageId };
   await requestApproval(transaction, options, draft, request);
   // The draft is sent as soon as it is approved.
   draft.sendAt = null;

@@ -2,7 +2,7 @@ import type { Transaction } from '../../platform/database/database.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
-import { requiresApproval } from '../outbound/check-send.ts';
+import { findApprovalNeed } from '../outbound/check-send.ts';
 import type { Draft } from './draft.entity.ts';
 import { type ApprovalOptions, requestApproval } from './draft-approval.ts';
 import { scheduleSend, unscheduleSend } from './draft-schedule.ts';
@@ -22,8 +22,13 @@ export async function planSend(
   { scope, inbox, sendAt, attachments }: PlannedSend,
 ): Promise<void> {
   const { actor } = scope;
-  if (await requiresApproval(transaction.db, { scope, inbox, content: draft })) {
-    const request = { inbox, actor, attachmentCount: attachments.length };
+  const { threadId, inReplyTo, forwardedMessageId } = draft;
+  const messageIds = [inReplyTo, forwardedMessageId].filter((id) => id !== null);
+  const target = { threadId, messageIds };
+  const need = await findApprovalNeed(transaction.db, { scope, inbox, content: draft, target });
+  if (need.needsApproval) {
+    const { alarmMessageId } = need;
+    const request = { inbox, actor, attachmentCount: attachments.length, alarmMessageId };
     await requestApproval(transaction, options, draft, request);
     draft.sendAt = sendAt;
     return;

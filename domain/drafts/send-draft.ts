@@ -47,6 +47,13 @@ export interface DraftSend {
   priority?: Priority;
 }
 
+/** The draft was not sent, because a person must approve it first. */
+export interface NeedsApproval {
+  needsApproval: true;
+  /** The received message whose alarm demands it; null if a policy does. */
+  alarmMessageId: string | null;
+}
+
 /**
  * Creates the message of a locked draft and deletes the draft, in the caller's transaction. If a policy requires approval,
  * does neither.
@@ -58,12 +65,12 @@ export async function sendDraft(
   draft: Draft,
   options: SendDraftOptions,
   send: DraftSend,
-): Promise<MessageDetails | 'needs_approval'> {
+): Promise<MessageDetails | NeedsApproval> {
   const inbox = await findInbox(transaction.db, send.scope, draft.inboxId);
   const created = draft.submission
     ? await sendSubmission(transaction, options, { draft, inbox, submission: draft.submission, send })
     : await sendComposed(transaction, options, { draft, inbox, send });
-  if (created === 'needs_approval') return created;
+  if ('needsApproval' in created) return created;
   if (draft.sendStatus === 'scheduled') signalUnscheduled(transaction, options.outbox, draft);
   await deleteDraft(transaction.db, draft);
   return created;
@@ -79,23 +86,24 @@ async function sendComposed(
   transaction: Transaction,
   { outbox, events, unsubscribeLinks, sharedDomainLimit }: SendDraftOptions,
   { draft, inbox, send: { scope, isApproved, isWaiting, priority } }: DraftToSend,
-): Promise<MessageDetails | 'needs_approval'> {
+): Promise<MessageDetails | NeedsApproval> {
   const { db } = transaction;
   const { thread, parent } = await findDraftTarget(db, draft);
   const subject = parent ? toReplySubject(draft.subject ?? parent.subject) : draft.subject;
   const content = { ...draft, subject };
-  const { needsApproval, autoSubmitted } = await checkSend(transaction, events, {
+  const { needsApproval, alarmMessageId, autoSubmitted } = await checkSend(transaction, events, {
     scope,
     inbox,
     content,
     draftId: draft.id,
     threadId: thread?.id,
     parent,
+    forwardedMessageId: draft.forwardedMessageId,
     isApproved,
     isWaiting,
     sharedDomainLimit,
   });
-  if (needsApproval) return 'needs_approval';
+  if (needsApproval) return { needsApproval, alarmMessageId };
   return createOutboundMessage(transaction, outbox, {
     inbox,
     content: addUnsubscribeHeaders(content, inbox, unsubscribeLinks),
@@ -118,9 +126,9 @@ async function sendSubmission(
     submission,
     send: { scope, isApproved, isWaiting },
   }: DraftToSend & { submission: Submission },
-): Promise<MessageDetails | 'needs_approval'> {
+): Promise<MessageDetails | NeedsApproval> {
   const { db } = transaction;
-  const { needsApproval } = await checkSend(transaction, events, {
+  const { needsApproval, alarmMessageId } = await checkSend(transaction, events, {
     scope,
     inbox,
     content: envelopeContent(draft, submission),
@@ -130,7 +138,7 @@ async function sendSubmission(
     isWaiting,
     sharedDomainLimit,
   });
-  if (needsApproval) return 'needs_approval';
+  if (needsApproval) return { needsApproval, alarmMessageId };
   return createSubmittedMessage(transaction, outbox, {
     inbox,
     content: draft,
@@ -180,9 +188,8 @@ export async function sendDueDraft(
         await refuseRequester(transaction, options, draft, problem);
         return 'refused';
       }
-      return (await sendPlanned(transaction, options, draft)) === 'needs_approval'
-        ? 'pending_approval'
-        : 'sent';
+      const result = await sendPlanned(transaction, options, draft);
+      return 'needsApproval' in result ? 'pending_approval' : 'sent';
     });
   } catch (error) {
     if (!(error instanceof AppError) || error.status >= 500) throw error;
@@ -210,7 +217,7 @@ async function sendPlanned(
   transaction: Transaction,
   options: SendDraftOptions,
   draft: Draft,
-): Promise<MessageDetails | 'needs_approval'> {
+): Promise<MessageDetails | NeedsApproval> {
   const { db } = transaction;
   const inbox = await readInboxOf(db, draft);
   const scope = createRequesterScope(draft);
@@ -220,11 +227,12 @@ async function sendPlanned(
     isApproved,
     priority: PRIORITY.scheduled,
   });
-  if (result !== 'needs_approval') return result;
+  if (!('needsApproval' in result)) return result;
   // The calling run ends by itself.
   draft.sendStatus = 'draft';
   const attachments = await findDraftAttachments(db, draft.id);
-  const request = { inbox, actor: scope.actor, attachmentCount: attachments.length };
+  const { alarmMessageId } = result;
+  const request = { inbox, actor: scope.actor, attachmentCount: attachments.length, alarmMessageId };
   await requestApproval(transaction, options, draft, request);
   await saveDraft(db, draft);
   return result;

@@ -89,6 +89,7 @@ export async function deleteDraft(db: Db, { id }: Draft): Promise<void> {
 const contentOf = (draft: Draft) => ({
   thread_id: draft.threadId,
   in_reply_to: draft.inReplyTo,
+  forwarded_message_id: draft.forwardedMessageId,
   subject: draft.subject,
   to: json(draft.to),
   cc: json(draft.cc),

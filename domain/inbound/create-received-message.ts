@@ -18,6 +18,7 @@ import { deriveSignals, isAutoSubmitted } from './derive-signals.ts';
 import { findingColumns } from './finding-columns.ts';
 import { pauseIfLooping } from './loop-guard.ts';
 import type { Authentication } from './mail-authentication.ts';
+import { raiseAlarmOfMail } from './raise-alarm.ts';
 import { type Receipt, toMessageId } from './receipt.entity.ts';
 
 /** A parsed message with its authentication and spam results. */
@@ -89,6 +90,7 @@ export async function createReceivedMessage(
   await pauseIfLooping(db, thread, at);
   await insertMessage(db, message, { receipt, from, isNewParticipant, ...analyzed });
   await insertAttachments(db, receipt, mail);
+  await raiseAlarmOfMail(db, message, { mail, mailFrom: receipt.mailFrom });
   return message;
 }
 

@@ -14,6 +14,7 @@ import type { EventService } from '../events/event.service.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
 import { announceReceived } from '../messages/announce-received.ts';
 import { isHidden } from '../messages/hidden-labels.ts';
+import { endAlarm } from '../messages/injection-alarms.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { refreshThreads } from '../messages/refresh-thread.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
@@ -25,6 +26,7 @@ import { deriveSignals, isAutoSubmitted } from './derive-signals.ts';
 import { findingColumns } from './finding-columns.ts';
 import { followThread, lockFollowing } from './follow-thread.ts';
 import { markUnclearAuthor } from './mail-authentication.ts';
+import { raiseAlarmOfMail } from './raise-alarm.ts';
 import { openRawMail } from './raw-mail.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
 
@@ -64,7 +66,7 @@ export function createParseAgainService(options: ParseAgainOptions) {
       const { organizationId } = receipt;
       if (state === 'outdated') {
         const mail = await parserPool.parse(await raw.open(), { organizationId, storeFile: discardFile });
-        return storeFindings(database, messageId, mail);
+        return storeFindings(database, receipt, mail);
       }
       const mail = await parserPool.parse(await raw.open(), {
         organizationId,
@@ -99,20 +101,32 @@ async function discardFile(_index: number, content: Readable) {
 }
 
 /** Stores what the present rules find. The content stays as it is, so `updated_at` does too, and nothing is announced. */
-async function storeFindings(
-  { db }: Pick<Database, 'db'>,
-  messageId: string,
-  mail: ParsedInboundMail,
-): Promise<string> {
+async function storeFindings(database: Database, receipt: Receipt, mail: ParsedInboundMail): Promise<string> {
   if (mail.parseError !== null) return `cannot be parsed: ${mail.parseError}`;
-  const { numUpdatedRows } = await db
-    .updateTable('messages')
-    .set(findingColumns(mail))
-    .where('id', '=', messageId)
-    .where('parse_error', 'is', null)
-    .where('findings_version', '<', FINDINGS_VERSION)
-    .executeTakeFirst();
-  return numUpdatedRows === 1n ? 'codes and links found' : 'already parsed';
+  return database.systemTransaction(async ({ db }) => {
+    const message = await db
+      .updateTable('messages')
+      .set(findingColumns(mail))
+      .where('id', '=', receipt.messageId)
+      .where('parse_error', 'is', null)
+      .where('findings_version', '<', FINDINGS_VERSION)
+      .returning(columnsOf(MessageEntity))
+      .executeTakeFirst();
+    if (!message) return 'already parsed';
+    await replaceAlarm(db, message, { receipt, mail });
+    return 'codes and links found';
+  });
+}
+
+/** The alarm of a message that was parsed again, unless a person has dismissed it. */
+async function replaceAlarm(
+  db: Db,
+  message: RowOf<typeof MessageEntity>,
+  { receipt: { receivedAt, mailFrom }, mail }: { receipt: Receipt; mail: ParsedInboundMail },
+): Promise<void> {
+  if (mail.injection.level !== 'alarm') await endAlarm(db, message.id);
+  else if (message.injectionDismissedAt === null)
+    await raiseAlarmOfMail(db, { ...message, receivedAt }, { mail, mailFrom });
 }
 
 async function storeParsed(
@@ -161,6 +175,7 @@ async function storeParsed(
       .returning(columnsOf(MessageEntity, { lazy: ['extractedText'] }))
       .executeTakeFirstOrThrow(() => new Error(`Message ${message.id} is gone`));
     await insertAttachments(db, receipt, mail);
+    await replaceAlarm(db, parsed, { receipt, mail });
     await refreshThreads(db, [thread.id]);
     if (!wasEmpty || isHidden(labels)) return 'parsed';
     await announceReceived(transaction, events, parsed);

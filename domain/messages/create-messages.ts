@@ -1,5 +1,6 @@
 import type { OptionsOf } from '../../platform/options-of.ts';
 import { createAgentMessageService } from './agent-message.service.ts';
+import { createAlarmService } from './alarm.service.ts';
 import { createDeletionService } from './deletion.service.ts';
 import { createLabelService } from './label.service.ts';
 import { createMessageService } from './message.service.ts';
@@ -20,6 +21,7 @@ export function createMessages(options: Options) {
     messages,
     agentMessages: createAgentMessageService(options),
     messageWaits: createMessageWaitService({ ...options, messages }),
+    alarms: createAlarmService(options),
     deletions: createDeletionService(options),
     labels: createLabelService(options),
     rawMessages: createRawMessageService(options),

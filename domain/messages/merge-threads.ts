@@ -100,6 +100,10 @@ export async function mergeThreads(
 
 async function inheritState(db: Db, { from, to }: { from: readonly string[]; to: string }): Promise<void> {
   await db
+    // Sends in the thread that remains need the approval that an alarm in one of the others demands.
+    .with('alarms', (cte) =>
+      cte.updateTable('injection_alarms').set({ thread_id: to }).where('thread_id', '=', anyOf(from)),
+    )
     .updateTable('threads')
     .from((eb) =>
       eb

@@ -208,6 +208,10 @@ export const MessageEntity = defineEntity({
     invites: json(p.json().$type<FoundInvite[]>().defaultRaw(`'[]'`)),
     /** Signs that an inbound message tries to instruct the agent that reads it. */
     injection: json(p.json().$type<Injection>().defaultRaw(`'{"level": "none", "reasons": []}'`)),
+    /** When a person dismissed the alarm of the message; null if none did. */
+    injectionDismissedAt: timestamp().strictNullable(),
+    /** The user who dismissed it. */
+    injectionDismissedBy: idColumn().strictNullable(),
     /** The version of the rules that found codes, links and invitations; 0 for mail of a time before them. */
     findingsVersion: p.smallint().default(0),
     /** Whether `message.received` was emitted; false for inbound messages hidden on arrival. */

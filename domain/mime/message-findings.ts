@@ -1,6 +1,7 @@
 import { runWithTimeout } from '../../platform/run-with-timeout.ts';
 import { type FoundCode, findCodes } from './codes/find-codes.ts';
-import { findInjection, type Injection, NO_INJECTION } from './injection/find-injection.ts';
+import { decodedTexts, findInjection, type Injection, NO_INJECTION } from './injection/find-injection.ts';
+import { findNamedAddresses } from './injection/named-addresses.ts';
 import { type Anchor, readAnchors } from './links/anchors.ts';
 import { type FoundLinks, findLinks } from './links/find-links.ts';
 import { type MessageText, readMessageText } from './message-text.ts';
@@ -15,6 +16,7 @@ export {
   MAX_INJECTION_REASONS,
   NO_INJECTION,
 } from './injection/find-injection.ts';
+export { findNamedAddresses, MAX_NAMED_ADDRESSES } from './injection/named-addresses.ts';
 
 /** Raise it if the rules change so much that `mail:parse-again` should read older mail again. */
 export const FINDINGS_VERSION = 2;
@@ -23,6 +25,8 @@ export const FINDINGS_VERSION = 2;
 export interface MessageFindings extends FoundLinks {
   codes: FoundCode[];
   injection: Injection;
+  /** The addresses in the text of a message with an alarm; empty for any other. Null: too many to list. */
+  alarmAddresses: string[] | null;
 }
 
 export const NO_FINDINGS: MessageFindings = {
@@ -31,6 +35,7 @@ export const NO_FINDINGS: MessageFindings = {
   allLinks: [],
   hasMoreLinks: false,
   injection: NO_INJECTION,
+  alarmAddresses: [],
 };
 
 type Header = Pick<ParsedHeader, 'subject' | 'from' | 'headers'>;
@@ -43,14 +48,23 @@ export function readMessage(
 ): MessageText & MessageFindings {
   const { message, visibleHtml } = readMessageText(bodies, timeoutMs);
   const { extractedText: text } = message;
+  const injection = findInjection({ subject, text, hidden: message.hiddenText });
   const anchors = visibleHtml === null ? [] : readVisibleAnchors(visibleHtml, timeoutMs);
   return {
     ...message,
     codes: findCodes({ subject, text, field: headers['one-time-code'] }),
-    injection: findInjection({ subject, text, hidden: message.hiddenText }),
+    injection,
+    alarmAddresses:
+      injection.level === 'alarm'
+        ? findAlarmAddresses([subject, text, message.hiddenText ?? '', bodies.text ?? '', bodies.html ?? ''])
+        : [],
     ...findLinks({ subject, from: from?.email, text, anchors }),
   };
 }
+
+/** The bodies also have quotes and the targets of links, which the text for agents lacks. */
+const findAlarmAddresses = (texts: readonly string[]): string[] | null =>
+  findNamedAddresses([...texts, ...texts.flatMap(decodedTexts)]);
 
 /** Real messages take a few milliseconds. */
 const TIMEOUT_MS = 2_000;

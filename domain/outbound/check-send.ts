@@ -15,6 +15,7 @@ import type { OrganizationStatus } from '../identity/authentication.ts';
 import type { Scope, SendRefusal } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { rejectReceivedLabels } from '../messages/hidden-labels.ts';
+import { type SendTarget, selectDemandingAlarm } from '../messages/injection-alarms.ts';
 import { toAddressKey } from '../mime/mail-address.ts';
 import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
 import { countUnapprovedRecipients, selectRecipientViolations } from '../policies/recipient-policies.ts';
@@ -36,6 +37,8 @@ export interface SendToCheck {
   threadId?: string | null;
   /** The message to reply to. */
   parent?: RepliedTo | null;
+  /** The message that it forwards. */
+  forwardedMessageId?: string | null | undefined;
   /** A person has approved this content, so no further approval is needed. */
   isApproved?: boolean | undefined;
   /** The content already waits for an approval, and needs one even if the policy has changed in the meantime. */
@@ -48,6 +51,8 @@ export interface SendToCheck {
 export interface CheckedSend {
   /** A person must approve the message before it is sent. It does not count against the daily allowances yet. */
   needsApproval: boolean;
+  /** The received message whose alarm demands the approval; null if a policy alone does, or none is needed. */
+  alarmMessageId: string | null;
   /** Whether the header of the message declares it automatic (RFC 3834). */
   autoSubmitted: boolean;
 }
@@ -68,6 +73,7 @@ export async function checkSend(
     draftId,
     threadId = null,
     parent = null,
+    forwardedMessageId = null,
     isApproved = false,
     isWaiting = false,
     sharedDomainLimit,
@@ -79,7 +85,8 @@ export async function checkSend(
   rejectReceivedLabels(content.labels);
   const recipients = toRecipientKeys(content);
   const { db } = transaction;
-  const gateInput = await readGateInput(db, inbox.id, { recipients, threadId, sender });
+  const messageIds = forwardedMessageId === null ? [] : [forwardedMessageId];
+  const gateInput = await readGateInput(db, inbox.id, { recipients, threadId, messageIds, sender });
   const needsApproval = !isApproved && (isWaiting || isForApproval(scope, gateInput));
   const refusal =
     findRefusal(gateInput) ??
@@ -90,26 +97,38 @@ export async function checkSend(
           sharedDomainLimit,
           inboxCap: gateInput.policies.dailySendCapPerInbox,
         }));
-  if (!refusal) return { needsApproval, autoSubmitted: isAutoSubmitted(scope, gateInput) };
+  if (!refusal)
+    return { ...toNeed(needsApproval, gateInput), autoSubmitted: isAutoSubmitted(scope, gateInput) };
   await recordRefusedSend(transaction, events, { ...send, refusal });
   throw toRefusalError(refusal);
 }
 
 /** A message that a person sends needs no approval. */
 function isForApproval({ actor }: Pick<Scope, 'actor'>, { policies }: Pick<GateInput, 'policies'>): boolean {
-  return actor.kind !== 'user' && policies.unapprovedRecipients > 0;
+  return actor.kind !== 'user' && (policies.unapprovedRecipients > 0 || policies.demandingAlarm !== null);
 }
 
+/** The approval that a send needs, and the alarm that demands it. */
+export type ApprovalNeed = Pick<CheckedSend, 'needsApproval' | 'alarmMessageId'>;
+
+const toNeed = (needsApproval: boolean, { policies }: Pick<GateInput, 'policies'>): ApprovalNeed => ({
+  needsApproval,
+  alarmMessageId: needsApproval ? policies.demandingAlarm : null,
+});
+
 /** Whether a person must approve the content of a scheduled send before it is sent. */
-export async function requiresApproval(
+export async function findApprovalNeed(
   db: Db,
-  { scope, inbox, content }: Pick<SendToCheck, 'scope' | 'content'> & { inbox: Pick<Inbox, 'id'> },
-): Promise<boolean> {
-  if (scope.actor.kind === 'user') return false;
-  return isForApproval(
+  {
     scope,
-    await readGateInput(db, inbox.id, { recipients: toRecipientKeys(content), threadId: null }),
-  );
+    inbox,
+    content,
+    target,
+  }: Pick<SendToCheck, 'scope' | 'content'> & { inbox: Pick<Inbox, 'id'>; target: SendTarget },
+): Promise<ApprovalNeed> {
+  if (scope.actor.kind === 'user') return { needsApproval: false, alarmMessageId: null };
+  const gateInput = await readGateInput(db, inbox.id, { recipients: toRecipientKeys(content), ...target });
+  return toNeed(isForApproval(scope, gateInput), gateInput);
 }
 
 /** A person's own message is not automatic. */
@@ -221,11 +240,10 @@ const selectGateRow = (db: Db, recipients: RawBuilder<unknown>, sender: RawBuild
       selectRecipientViolations(recipients).as('recipientViolations'),
     ]);
 
-interface MessageToCheck {
+interface MessageToCheck extends Omit<SendTarget, 'messageIds'> {
   /** Distinct address keys. */
   recipients: string[];
-  /** Null if the message starts a thread. */
-  threadId: string | null;
+  messageIds?: SendTarget['messageIds'];
   /** The address that it leaves from; null: the inbox's. */
   sender?: string | null;
 }
@@ -239,7 +257,7 @@ interface MessageToCheck {
 export async function readGateInput(
   db: Db,
   inboxId: string,
-  { recipients, threadId, sender = null }: MessageToCheck,
+  { recipients, threadId, messageIds = [], sender = null }: MessageToCheck,
 ): Promise<GateInput> {
   const emails = sql`select value as email from jsonb_array_elements_text(${JSON.stringify(recipients)}::jsonb)`;
   const row = await selectGateRow(db, emails, sql`coalesce(${sender}::text, i.email)`)
@@ -249,6 +267,7 @@ export async function readGateInput(
       't.send_paused_until as threadPausedUntil',
       sql<number>`${recipients.length}::int`.as('recipientCount'),
       countUnapprovedRecipients(emails).as('unapprovedRecipients'),
+      selectDemandingAlarm(emails, { threadId, messageIds }).as('demandingAlarm'),
     ])
     .where('i.id', '=', inboxId)
     .modifyEnd(PREPARED)
@@ -276,7 +295,7 @@ export async function readGateInputOfMessage(db: Db, messageId: string): Promise
     .where('m.id', '=', messageId)
     .modifyEnd(PREPARED)
     .executeTakeFirst();
-  return row ? toGateInput({ ...row, unapprovedRecipients: 0 }) : null;
+  return row ? toGateInput({ ...row, unapprovedRecipients: 0, demandingAlarm: null }) : null;
 }
 
 type GateRow = Omit<GateInput, 'organization' | 'environment' | 'inbox' | 'policies' | 'thread'> &
@@ -311,6 +330,7 @@ function toGateInput(row: GateRow): GateInput {
       dailySendCapPerInbox: row.dailySendCapPerInbox,
       autoSubmittedHeader: row.autoSubmittedHeader,
       unapprovedRecipients: row.unapprovedRecipients,
+      demandingAlarm: row.demandingAlarm,
     },
     thread:
       row.threadId === null

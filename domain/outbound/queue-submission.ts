@@ -76,7 +76,7 @@ export async function queueSubmission(
   const submission = toSubmission(mail, envelope, submittedKey);
   // A refusal commits the transaction, so nothing is recorded before the gate.
   const threadId = await findLinkedThreadId(db, inbox.id, mail);
-  const { needsApproval } = await checkSend(transaction, events, {
+  const { needsApproval, alarmMessageId } = await checkSend(transaction, events, {
     scope,
     inbox,
     content: envelopeContent(content, submission),
@@ -87,7 +87,7 @@ export async function queueSubmission(
   const attach = (draftId: string | null) => attachFiles(db, { scope, inbox, files, draftId });
   if (needsApproval) {
     const fields = { ...content, threadId: null, inReplyTo: null, sendAt: null };
-    return drafts.requestApproval(transaction, { scope, inbox, fields, submission, attach });
+    return drafts.requestApproval(transaction, { scope, inbox, fields, submission, attach, alarmMessageId });
   }
   const { message } = await createSubmittedMessage(transaction, outbox, {
     inbox,

@@ -177,7 +177,14 @@ async function sendForward<Draft>(
     return all;
   };
   const message = { inbox, content, place: null, parent: null };
-  return sendOrSchedule(transaction, services, { scope, message, attach, sendAt: request.sendAt });
+  const sendAt = request.sendAt;
+  return sendOrSchedule(transaction, services, {
+    scope,
+    message,
+    attach,
+    sendAt,
+    forwardedMessageId: original.id,
+  });
 }
 
 interface SendOrSchedule {
@@ -185,33 +192,35 @@ interface SendOrSchedule {
   message: Omit<OutboundMessageRequest, 'autoSubmitted' | 'parent'> & { parent: Original | null };
   attach(draftId: string | null): Promise<Attachment[]>;
   sendAt: Date | undefined;
+  forwardedMessageId?: string;
 }
 
 /** Runs the send gate, then creates the message with its attachments; or a draft that is sent later or after approval. */
 async function sendOrSchedule<Draft>(
   transaction: Transaction,
   { outbox, events, unsubscribeLinks, sharedDomainLimit, drafts }: ReplyServiceOptions<Draft>,
-  { scope, message, attach, sendAt }: SendOrSchedule,
+  { scope, message, attach, sendAt, forwardedMessageId }: SendOrSchedule,
 ): Promise<MessageDetails | Draft> {
   const { inbox, content, place, parent } = message;
   const threadId = place?.thread.id ?? null;
-  const target = { threadId, inReplyTo: parent?.id ?? null };
+  const target = { threadId, inReplyTo: parent?.id ?? null, forwardedMessageId: forwardedMessageId ?? null };
   const pending = { scope, inbox, fields: { ...content, ...target, sendAt: sendAt ?? null }, attach };
   if (sendAt) {
     buildEnvelope(content);
     return drafts.schedule(transaction, pending);
   }
-  const { needsApproval, autoSubmitted } = await checkSend(transaction, events, {
+  const { needsApproval, alarmMessageId, autoSubmitted } = await checkSend(transaction, events, {
     scope,
     inbox,
     content,
     threadId,
     parent,
+    forwardedMessageId,
     sharedDomainLimit,
   });
   if (needsApproval) {
     buildEnvelope(content);
-    return drafts.requestApproval(transaction, pending);
+    return drafts.requestApproval(transaction, { ...pending, alarmMessageId });
   }
   return createOutboundMessage(transaction, outbox, {
     ...message,

@@ -38,6 +38,8 @@ export interface GatePolicies
   recipientViolations: RecipientViolation[];
   /** Number of recipients for whom a person must approve what an agent sends. Read only for a request. */
   unapprovedRecipients: number;
+  /** The received message whose injection alarm demands that a person approves the send; null if none does. Read only for a request. */
+  demandingAlarm: string | null;
 }
 
 export interface Refusal {

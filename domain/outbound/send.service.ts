@@ -37,7 +37,12 @@ import { buildSendStart } from './workflow-commands.ts';
 export interface PendingSend {
   scope: Scope;
   inbox: Inbox;
-  fields: OutboundContent & { threadId: string | null; inReplyTo: string | null; sendAt: Date | null };
+  fields: OutboundContent & {
+    threadId: string | null;
+    inReplyTo: string | null;
+    forwardedMessageId?: string | null;
+    sendAt: Date | null;
+  };
   submission?: Submission;
   /** Returns the rows of the files, assigned to the draft. */
   attach(draftId: string): Promise<Attachment[]>;
@@ -47,8 +52,11 @@ export interface PendingSend {
 export interface DraftCreation<Draft> {
   /** The draft is sent at `sendAt`, after an approval if a policy requires one. */
   schedule(transaction: Transaction, pending: PendingSend): Promise<Draft>;
-  /** The draft waits for an approval. */
-  requestApproval(transaction: Transaction, pending: PendingSend): Promise<Draft>;
+  /** The draft waits for an approval. `alarmMessageId`: the received message whose alarm demands it; null if a policy does. */
+  requestApproval(
+    transaction: Transaction,
+    pending: PendingSend & { alarmMessageId: string | null },
+  ): Promise<Draft>;
 }
 
 /** @typeParam Draft what `drafts` creates. */
@@ -89,7 +97,7 @@ export function createSendService<Draft>({
     ): Promise<MessageDetails | Draft> =>
       database.transaction(scope, async (transaction) => {
         const inbox = await findInbox(transaction.db, scope, inboxId);
-        const { needsApproval, autoSubmitted } = await checkSend(transaction, events, {
+        const { needsApproval, alarmMessageId, autoSubmitted } = await checkSend(transaction, events, {
           scope,
           inbox,
           content,
@@ -100,7 +108,7 @@ export function createSendService<Draft>({
         if (needsApproval) {
           buildEnvelope(content);
           const fields = { ...content, threadId: null, inReplyTo: null, sendAt: null };
-          return drafts.requestApproval(transaction, { scope, inbox, fields, attach });
+          return drafts.requestApproval(transaction, { scope, inbox, fields, attach, alarmMessageId });
         }
         return createOutboundMessage(transaction, outbox, {
           inbox,
@@ -225,6 +233,8 @@ function buildMessage(
     hiddenText: null,
     codes: [],
     injection: NO_INJECTION,
+    injectionDismissedAt: null,
+    injectionDismissedBy: null,
     links: [],
     hasMoreLinks: false,
     invites: [],

@@ -1,5 +1,5 @@
 import type { Db } from '../../platform/database/tables.ts';
-import type { ApprovalMode, SupportAccess } from './organization-policies.entity.ts';
+import type { AfterAlarm, ApprovalMode, SupportAccess } from './organization-policies.entity.ts';
 
 /** The policies of an organization. */
 export interface Policies {
@@ -13,6 +13,7 @@ export interface Policies {
   blockedRecipientDomains: string[];
   dailySendCapPerInbox: number | null;
   requireSendApproval: ApprovalMode;
+  afterAlarm: AfterAlarm;
   autoSubmittedHeader: boolean;
   supportAccess: SupportAccess;
   supportAccessUntil: Date | null;
@@ -29,6 +30,7 @@ export const DEFAULT_POLICIES: Policies = {
   blockedRecipientDomains: [],
   dailySendCapPerInbox: null,
   requireSendApproval: 'off',
+  afterAlarm: 'approval',
   autoSubmittedHeader: true,
   supportAccess: 'allowed',
   supportAccessUntil: null,
@@ -45,6 +47,7 @@ export const POLICY_COLUMNS = [
   'blocked_recipient_domains as blockedRecipientDomains',
   'daily_send_cap_per_inbox as dailySendCapPerInbox',
   'require_send_approval as requireSendApproval',
+  'after_alarm as afterAlarm',
   'auto_submitted_header as autoSubmittedHeader',
   'support_access as supportAccess',
   'support_access_until as supportAccessUntil',

@@ -7,6 +7,10 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 export const APPROVAL_MODES = ['off', 'all', 'external'] as const;
 export type ApprovalMode = (typeof APPROVAL_MODES)[number];
 
+/** `approval`: after an injection alarm, a person approves the risky sends of the inbox for a day. */
+export const AFTER_ALARM = ['approval', 'none'] as const;
+export type AfterAlarm = (typeof AFTER_ALARM)[number];
+
 /** `ask`: staff need the consent of the organization before they see its mail. */
 export const SUPPORT_ACCESS = ['allowed', 'ask'] as const;
 export type SupportAccess = (typeof SUPPORT_ACCESS)[number];
@@ -21,6 +25,7 @@ export const OrganizationPoliciesEntity = defineEntity({
       name: 'organization_policies_require_send_approval',
       expression: oneOf('require_send_approval', APPROVAL_MODES),
     },
+    { name: 'organization_policies_after_alarm', expression: oneOf('after_alarm', AFTER_ALARM) },
     { name: 'organization_policies_support_access', expression: oneOf('support_access', SUPPORT_ACCESS) },
   ],
   triggers: [
@@ -58,6 +63,7 @@ export const OrganizationPoliciesEntity = defineEntity({
     /** Messages an inbox may send in a UTC day; null: no limit. */
     dailySendCapPerInbox: p.integer().strictNullable(),
     requireSendApproval: p.text().$type<ApprovalMode>().default('off'),
+    afterAlarm: p.text().$type<AfterAlarm>().default('approval'),
     /** Whether mail that a key sends carries `Auto-Submitted: auto-generated` (RFC 3834 section 5). */
     autoSubmittedHeader: p.boolean().default(true),
     supportAccess: p.text().$type<SupportAccess>().default('allowed'),

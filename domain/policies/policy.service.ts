@@ -94,6 +94,7 @@ async function storePolicies(db: Db, organizationId: string, policies: Policies)
       blocked_recipient_domains: policies.blockedRecipientDomains,
       daily_send_cap_per_inbox: policies.dailySendCapPerInbox,
       require_send_approval: policies.requireSendApproval,
+      after_alarm: policies.afterAlarm,
       auto_submitted_header: policies.autoSubmittedHeader,
       support_access: policies.supportAccess,
       support_access_until: policies.supportAccessUntil,

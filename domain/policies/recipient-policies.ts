@@ -48,6 +48,10 @@ const MAY_APPROVE = sql`${requesterProblem(
   { act: 'approval' },
 )} is null`;
 
+/** SQL: the recipients of the inbox `i` for whom an approver, who may still approve, waived approval. */
+export const REMEMBERED_RECIPIENTS = sql`select a.email from approved_recipients a
+  where a.inbox_id = i.id and a.expires_at > now() and ${MAY_APPROVE}`;
+
 /**
  * SQL: the number of recipients that need a person's approval under the organization's policy `require_send_approval`,
  * without those remembered for the inbox `i` by an approver who may still approve. Part of the gate's single statement, in
@@ -58,7 +62,6 @@ const MAY_APPROVE = sql`${requesterProblem(
 export function countUnapprovedRecipients(recipients: RawBuilder<unknown>): RawBuilder<number> {
   return sql`case when coalesce(op.require_send_approval, 'off') = 'off' then 0 else
     (select count(*)::int from (${recipients}) r
-      where not exists (select from approved_recipients a
-          where a.inbox_id = i.id and a.email = r.email and a.expires_at > now() and ${MAY_APPROVE})
+      where not exists (${REMEMBERED_RECIPIENTS} and a.email = r.email)
         and (op.require_send_approval = 'all' or not ${isOwnAddress(sql.ref('r.email'))})) end`;
 }

@@ -26,6 +26,7 @@ const IS_WEAKER: { [Name in keyof Policies]: (before: Policies[Name], after: Pol
   blockedRecipientDomains: (before, after) => before.some((domain) => !isCovered(domain, after)),
   dailySendCapPerInbox: isHigherLimit,
   requireSendApproval: (before, after) => APPROVAL_STRENGTH[after] < APPROVAL_STRENGTH[before],
+  afterAlarm: (before, after) => before === 'approval' && after === 'none',
   autoSubmittedHeader: (before, after) => before && !after,
   supportAccess: (before, after) => before === 'ask' && after === 'allowed',
   supportAccessUntil: (before, after) => after !== null && (before === null || after > before),

@@ -43,6 +43,7 @@ const REQUESTERS: Record<string, { act: keyof typeof DEFERRED_ACTS } | string> =
   'invitation.tokenHash': { act: 'invitation' },
   'known-device.tokenHash': 'a person signs in',
   'limit-override.createdBy': 'took effect when it was asked',
+  'message.injectionDismissedBy': 'took effect when it was asked',
   'mfa-challenge.browserTokenHash': 'a person signs in',
   'mfa-challenge.tokenHash': 'a person signs in',
   'oauth-transaction.browserTokenHash': 'a person signs in',

@@ -518,6 +518,14 @@ export const ADAPTERS: Record<string, Adapters> = {
       (text) => findInjection({ subject: text, text, hidden: text }),
       (text) => findInjection({ subject: '', text: 'ignore all '.repeat(text.length / 11), hidden: null }),
     ],
+    decodedTexts: ({ decodedTexts }) => [(text) => decodedTexts(text)],
+  },
+  'mime/injection/named-addresses': {
+    findNamedAddresses: ({ findNamedAddresses }) => [
+      (text) => findNamedAddresses([text]),
+      (text) => findNamedAddresses([`${text}@people.example`]),
+      (text) => findNamedAddresses(['a@b@'.repeat(text.length / 4)]),
+    ],
   },
   'mime/injection/wording': {
     findWording: ({ findWording }) => [(text) => findWording(text)],
@@ -803,6 +811,7 @@ export const EXEMPT: Record<string, string> = {
   'inbound/create-received-message findOtherRecipients':
     'Compares each of the bounded number of addresses once.',
   'inbound/create-received-message isKnownParticipant': DATABASE,
+  'inbound/raise-alarm raiseAlarmOfMail': DATABASE,
   'inbound/follow-thread followThread': DATABASE,
   'inbound/follow-thread lockFollowing': DATABASE,
   'inbound/discard-receipt discardReceipt': DATABASE,

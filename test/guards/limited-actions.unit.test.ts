@@ -96,6 +96,9 @@ const REASONS: Record<string, string> = {
     'how much is recorded in detail: calls at the same time may record a few more',
   'domain/impersonation/report-end.ts MAX_NAMED_RESOURCES': RUN,
   'domain/inbound/loop-guard.ts MAX_MESSAGES_PER_DIRECTION': 'of one thread, whose row is locked',
+  'domain/inbound/raise-alarm.ts MAX_NAMED_ADDRESSES': 'of one message',
+  'domain/messages/injection-alarms.ts MAX_LISTED_ALARMS':
+    'beyond it an alarm concerns more: messages at the same time may list a few more, and the gate reads twice as many',
   'domain/inbound/unattributed-reports.ts MAX_PER_HOUR':
     'how much is kept for the operator: receipts at the same time, three a process, may add as many',
   'domain/messages/message-ids.ts MAX_CANDIDATES': 'of one message',

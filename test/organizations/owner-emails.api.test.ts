@@ -149,6 +149,8 @@ describe('a policy protects less', () => {
     ['requireSendApproval', 'all', 'external', true],
     ['requireSendApproval', 'external', 'off', true],
     ['requireSendApproval', 'external', 'all', false],
+    ['afterAlarm', 'approval', 'none', true],
+    ['afterAlarm', 'none', 'approval', false],
     ['autoSubmittedHeader', true, false, true],
     ['supportAccess', 'ask', 'allowed', true],
     ['supportAccess', 'allowed', 'ask', false],

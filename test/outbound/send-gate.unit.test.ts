@@ -37,6 +37,7 @@ const OPEN: GateInput = {
     maxRecipientsPerMessage: null,
     dailySendCapPerInbox: null,
     autoSubmittedHeader: true,
+    demandingAlarm: null,
     recipientViolations: [],
     unapprovedRecipients: 0,
   },

@@ -150,6 +150,7 @@ describe('the page of policies for sending', () => {
   };
   const FORM = {
     require_send_approval: 'external',
+    after_alarm: 'none',
     max_recipients_per_message: '5',
     daily_send_cap_per_inbox: '',
     allowed_recipient_domains: 'a.example\r\nB.example, c.example',
@@ -168,6 +169,7 @@ describe('the page of policies for sending', () => {
     expect(saved.body).toMatch(/value="external" selected/);
     expect(await policies()).toMatchObject({
       require_send_approval: 'external',
+      after_alarm: 'none',
       max_recipients_per_message: 5,
       daily_send_cap_per_inbox: null,
       allowed_recipient_domains: ['a.example', 'b.example', 'c.example'],
@@ -178,6 +180,7 @@ describe('the page of policies for sending', () => {
 
   test.each([
     ['require_send_approval', 'some'],
+    ['after_alarm', 'perhaps'],
     ['max_recipients_per_message', '0'],
     ['daily_send_cap_per_inbox', 'x'],
     ['allowed_recipient_domains', 'not a domain'],

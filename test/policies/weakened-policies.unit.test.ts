@@ -61,6 +61,7 @@ const WEAKER: [string, Partial<Policies>, Partial<Policies>, string, string][] =
     'external',
     'off',
   ],
+  ['after_alarm', { afterAlarm: 'approval' }, { afterAlarm: 'none' }, 'approval', 'none'],
   ['auto_submitted_header', { autoSubmittedHeader: true }, { autoSubmittedHeader: false }, 'on', 'off'],
   ['support_access', { supportAccess: 'ask' }, { supportAccess: 'allowed' }, 'ask', 'allowed'],
   ['support_access_until', {}, { supportAccessUntil: noon }, 'none', 'until 2026-11-23 12:00 UTC'],

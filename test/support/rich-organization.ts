@@ -416,6 +416,8 @@ export async function addInternalRows(organizationId: string): Promise<void> {
     `insert into refusals (id, org_id, direction, stage, reason, response_code, response, count, hour, fingerprint, first_at, last_at)
      select 'ref' || substr(id, 4), id, 'inbound', 'rcpt', 'unknown_mailbox', 550, '', 1, now(), '\\x00', now(), now()
      from organizations where id = $1`,
+    `insert into injection_alarms (message_id, org_id, env_id, inbox_id, thread_id, addresses, ends_at)
+     select id, org_id, env_id, inbox_id, thread_id, array[from_email], now() from messages where org_id = $1`,
     `insert into inbox_daily_sends (inbox_id, org_id, day, messages)
      select id, org_id, now()::date, 1 from inboxes where org_id = $1`,
     `insert into reputation_outcomes (inbox_id, kind, message_id, position, org_id, created_at)

@@ -43,7 +43,7 @@ export function findInjection({
   const unseen = normalize(hidden ?? '');
   const alarms = [
     ...findWording(unseen).map(({ excerpt }) => ({ rule: 'hidden_text' as const, excerpt })),
-    ...decodeBlocks(`${visible}\n${unseen}`)
+    ...decodedTexts(`${visible}\n${unseen}`)
       .flatMap(findWording)
       .map(({ excerpt }) => ({ rule: 'encoded_text' as const, excerpt })),
   ];
@@ -61,7 +61,7 @@ function normalize(text: string): string {
 }
 
 /** The texts that runs of base64 (RFC 4648 sections 4 and 5) decode to. */
-function decodeBlocks(text: string): string[] {
+export function decodedTexts(text: string): string[] {
   const texts: string[] = [];
   for (const [block] of text.matchAll(ENCODED_BLOCK)) {
     if (texts.length === MAX_ENCODED_BLOCKS) break;

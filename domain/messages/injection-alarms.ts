@@ -1,0 +1,178 @@
+import { type RawBuilder, sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import type { Scope } from '../identity/scope.ts';
+import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
+import { REMEMBERED_RECIPIENTS } from '../policies/recipient-policies.ts';
+import type { InjectionAlarm } from './injection-alarm.entity.ts';
+
+/** How long an alarm is in force from the arrival of its message, unless a person dismisses it. */
+const ALARM_MS = 24 * 3_600_000;
+/** With so many alarms in force, each further one concerns every address, so that the gate never reads more than {@link MAX_READ_ALARMS}. */
+const MAX_LISTED_ALARMS = 50;
+const MAX_READ_ALARMS = 2 * MAX_LISTED_ALARMS;
+/** An address that the inbox wrote to before these messages counts as new. */
+const RECENT_SENDS = 10_000;
+
+/** SQL: the policy of the organization, whose row is `op`, and which may have none. */
+const AFTER_ALARM = sql`coalesce(op.after_alarm, ${DEFAULT_POLICIES.afterAlarm})`;
+
+/** How a person reads why a send needs approval. */
+export const describeAlarm = (messageId: string): string =>
+  `A received message (${messageId}) shows signs of prompt injection.`;
+
+/** Puts the alarm of a received message in force, or corrects it, unless its time is over already. */
+export async function raiseAlarm(
+  db: Db,
+  message: Pick<InjectionAlarm, 'messageId' | 'organizationId' | 'environmentId' | 'inboxId' | 'threadId'> & {
+    /** Address keys that the message brought in; null: too many to list. */
+    addresses: string[] | null;
+    receivedAt: Date;
+  },
+): Promise<void> {
+  const { messageId, organizationId, inboxId, addresses, receivedAt } = message;
+  const endsAt = new Date(receivedAt.getTime() + ALARM_MS);
+  if (endsAt.getTime() <= Date.now()) return;
+  await db
+    .insertInto('injection_alarms')
+    .values({
+      message_id: messageId,
+      org_id: organizationId,
+      env_id: message.environmentId,
+      inbox_id: inboxId,
+      thread_id: message.threadId,
+      addresses: sql<string[] | null>`case when (select count(*) from injection_alarms o
+        where o.org_id = ${organizationId} and o.inbox_id = ${inboxId} and o.ends_at > now()) < ${MAX_LISTED_ALARMS}
+        then ${addresses}::text[] end`,
+      ends_at: endsAt,
+    })
+    .onConflict((conflict) =>
+      conflict.column('message_id').doUpdateSet((eb) => ({
+        thread_id: eb.ref('excluded.thread_id'),
+        addresses: eb.ref('excluded.addresses'),
+      })),
+    )
+    .execute();
+}
+
+/** Ends the alarm of a message. Returns false if it has none in force. */
+export async function endAlarm(db: Db, messageId: string): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom('injection_alarms')
+    .where('message_id', '=', messageId)
+    .executeTakeFirst();
+  return numDeletedRows > 0n;
+}
+
+/** The alarm in force of a message, which may have been deleted. */
+export function findAlarm(
+  db: Db,
+  { organizationId, environmentId, environmentBound }: Scope,
+  messageId: string,
+): Promise<{ inboxId: string } | undefined> {
+  return db
+    .selectFrom('injection_alarms')
+    .select('inbox_id as inboxId')
+    .where('message_id', '=', messageId)
+    .where('org_id', '=', organizationId)
+    .$if(environmentBound, (query) => query.where('env_id', '=', environmentId))
+    .executeTakeFirst();
+}
+
+/** What a send refers to, as far as it is known before its recipients and thread are final. */
+export interface SendTarget {
+  threadId: string | null;
+  /** The messages that it replies to or forwards. */
+  messageIds: readonly string[];
+}
+
+/**
+ * SQL: the received message whose alarm demands that a person approves the send; null if none does. An alarm concerns sends in
+ * its thread and forwards of its messages, to addresses that its message brought in, and to addresses that the inbox never wrote
+ * to. Addresses of the inbox itself are free, and so is a new address for which an approver waived approval.
+ *
+ * Part of the gate's single statement, in which `i` is the inbox and `op` the row of `organization_policies`. For an inbox
+ * without an alarm it costs one look at an index.
+ *
+ * @param recipients a query for `email`, normalized by `toAddressKey`.
+ */
+export function selectDemandingAlarm(
+  recipients: RawBuilder<unknown>,
+  { threadId, messageIds }: SendTarget,
+): RawBuilder<string | null> {
+  const others = sql`select r.email from (${recipients}) r
+    where split_part(split_part(r.email, '@', 1), '+', 1) || '@' || split_part(r.email, '@', -1)
+      <> all (i.email || i.aliases)`;
+  return sql`case when ${AFTER_ALARM} = 'approval' then (
+    select a.message_id from (
+      select o.message_id, o.thread_id, o.addresses from injection_alarms o
+      where o.org_id = i.org_id and o.inbox_id = i.id and o.ends_at > now()
+      order by o.ends_at desc limit ${MAX_READ_ALARMS}) a
+    where a.thread_id = ${threadId}::text or a.message_id = ${anyOf(messageIds)}
+      or a.thread_id in (select f.thread_id from messages f where f.id = ${anyOf(messageIds)} and f.inbox_id = i.id)
+      or exists (select from (${others}) r where a.addresses is null or r.email = any (a.addresses))
+      or exists ((${others}) except (
+        select lower(p.email) from (
+          select m.id from messages m where m.inbox_id = i.id and m.direction = 'outbound'
+          order by m.id desc limit ${RECENT_SENDS}) w
+        join message_recipients p on p.message_id = w.id
+        union all (${REMEMBERED_RECIPIENTS})))
+    limit 1) end`;
+}
+
+/** SQL: whether an alarm of the inbox `i` is in force. `op` is the row of `organization_policies`, whose columns may be null. */
+export const HAS_ALARM_IN_FORCE: RawBuilder<boolean> = sql`(${AFTER_ALARM} = 'approval' and exists (
+  select from injection_alarms o where o.org_id = i.org_id and o.inbox_id = i.id and o.ends_at > now()))`;
+
+/** The message of an alarm in force in an inbox that the credential reaches; undefined if there is none. */
+export function findReachedAlarm(
+  db: Db,
+  { organizationId, environmentId, environmentBound, inboxId }: Scope,
+): Promise<{ messageId: string; inboxId: string } | undefined> {
+  return db
+    .selectFrom('injection_alarms as a')
+    .innerJoin('inboxes as i', 'i.id', 'a.inbox_id')
+    .leftJoin('organization_policies as op', 'op.org_id', 'a.org_id')
+    .select(['a.message_id as messageId', 'a.inbox_id as inboxId'])
+    .where('a.org_id', '=', organizationId)
+    .$if(environmentBound, (query) => query.where('a.env_id', '=', environmentId))
+    .$if(inboxId !== undefined, (query) => query.where('a.inbox_id', '=', inboxId ?? ''))
+    .where('a.ends_at', '>', sql<Date>`now()`)
+    .where('i.deleted_at', 'is', null)
+    .where(sql<boolean>`${AFTER_ALARM} = 'approval'`)
+    .orderBy('a.ends_at', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** Without its addresses, an alarm concerns sends to every address. */
+export async function forgetAlarmAddresses(db: Db, messageIds: readonly string[]): Promise<void> {
+  await db
+    .updateTable('injection_alarms')
+    .set({ addresses: null })
+    .where('message_id', '=', anyOf(messageIds))
+    .execute();
+}
+
+/** Deletes the alarms of an inbox, with the addresses in them. */
+export async function deleteInboxAlarms({ db }: Database, inboxId: string): Promise<void> {
+  await db.deleteFrom('injection_alarms').where('inbox_id', '=', inboxId).execute();
+}
+
+const PURGE_BATCH_SIZE = 1_000;
+
+/** Deletes alarms that have ended. Returns the number of deleted rows. */
+export async function purgeEndedAlarms({ db }: Database): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('injection_alarms')
+    .where('message_id', 'in', (eb) =>
+      eb
+        .selectFrom('injection_alarms')
+        .select('message_id')
+        .where('ends_at', '<=', sql<Date>`now()`)
+        .limit(PURGE_BATCH_SIZE),
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}
