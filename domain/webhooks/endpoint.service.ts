@@ -5,7 +5,7 @@ import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
-import { notFound } from '../../platform/errors.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
@@ -17,6 +17,7 @@ import { recordAudit } from '../audit/record-audit.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
+import { describeAlarm, findReachedAlarm } from '../messages/injection-alarms.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { wakeProbe } from './endpoint-health.ts';
 import { createEndpointSecret, secretContext } from './endpoint-secret.ts';
@@ -70,10 +71,11 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
   return {
     /**
      * @throws AppError `validation_error`; `unprocessable` for a URL that the egress guard refuses; `not_found` for an inbox
-     * outside the scope.
+     * outside the scope; `policy_violation` for a key after an injection alarm in an inbox that it reaches.
      */
     create: (scope: Scope, input: EndpointInput): Promise<CreatedEndpoint> =>
       database.transaction(scope, async ({ db }) => {
+        await requireNoAlarm(db, scope);
         const id = newId('webhookEndpoint');
         const secret = createEndpointSecret();
         const endpoint = await insertEndpoint(db, {
@@ -105,15 +107,17 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
      * Changes the given fields. Enabling a disabled endpoint releases its held deliveries; a new URL of a failing endpoint is
      * probed immediately.
      *
-     * @throws AppError `not_found`, `validation_error`, `unprocessable`.
+     * @throws AppError `not_found`, `validation_error`, `unprocessable`; for a new URL also `policy_violation`, as `create`.
      */
     update: (scope: Scope, endpointId: string, patch: EndpointPatch): Promise<EndpointDetails> =>
       database.transaction(scope, async (transaction) => {
         const { db } = transaction;
         const found = await findEndpoint(db, scope, endpointId);
         const { url, events, description, inboxIds, disabled = found.disabled } = patch;
+        const receiver = url === undefined ? found.url : parseReceiverUrl(url, findTargetRefusal);
+        if (receiver !== found.url) await requireNoAlarm(db, scope);
         const changed = await changeEndpoint(db, found, {
-          url: url === undefined ? undefined : parseReceiverUrl(url, findTargetRefusal),
+          url: receiver,
           events: events && [...new Set(events)],
           description,
           inbox_ids: inboxIds === undefined ? undefined : await findInboxIds(db, scope, inboxIds),
@@ -164,6 +168,24 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
         await audit(db, scope, endpointId, 'deleted', { host: hostOf(endpoint) });
       }),
   };
+}
+
+/**
+ * A deceived agent must not send the events of an inbox elsewhere, so after an injection alarm in an inbox that a key reaches,
+ * the key chooses no receiver.
+ *
+ * @throws AppError `policy_violation`.
+ */
+async function requireNoAlarm(db: Db, scope: Scope): Promise<void> {
+  if (scope.actor.kind === 'user') return;
+  const alarm = await findReachedAlarm(db, scope);
+  if (!alarm) return;
+  const { messageId, inboxId } = alarm;
+  throw new AppError('policy_violation', {
+    detail: `${describeAlarm(messageId)} Until its alarm ends, no key that reaches its inbox (${inboxId}) creates webhook endpoints or changes their URL.`,
+    fix: `Ask a person to do it with their own session, or to dismiss the alarm if it is a false one: POST /api/v1/messages/${messageId}/injection/dismiss. It ends by itself 24 hours after the message arrived.`,
+    extensions: { policy: 'after_alarm' },
+  });
 }
 
 function insertEndpoint(db: Db, endpoint: Insertable<Tables['webhook_endpoints']>): Promise<WebhookEndpoint> {
