@@ -96,6 +96,8 @@ const BARE_FIELDS = [
   'date',
   'direction',
   'dkim',
+  'dismissed_at',
+  'dismissed_by',
   'dmarc',
   'email',
   'end',
