@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { AppError } from '../../platform/errors.ts';
 
 /** Claims an address for an inbox. Returns false if another inbox has it or it is reserved for another organization. */
 export async function claimAddress(
@@ -13,6 +14,13 @@ export async function claimAddress(
     .executeTakeFirst();
   return claim?.isClaimed === true;
 }
+
+/** Who tries again without a client_id finds their own inbox, and does not create a second one. */
+export const addressTaken = (email: string): AppError =>
+  new AppError('already_exists', {
+    detail: `The address ${email} is taken.`,
+    fix: `If it is yours, use its inbox: GET /api/v1/inboxes?email=${encodeURIComponent(email)}. Otherwise choose another address.`,
+  });
 
 /** Releases addresses of an inbox. They stay reserved for the organization for 90 days. */
 export async function releaseAddresses(db: Db, inboxId: string, emails: readonly string[]): Promise<void> {

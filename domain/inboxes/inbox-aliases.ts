@@ -1,9 +1,9 @@
 import type { Db } from '../../platform/database/tables.ts';
-import { AppError, invalid } from '../../platform/errors.ts';
+import { invalid } from '../../platform/errors.ts';
 import { toAddressKey } from '../mime/mail-address.ts';
 import { requireOn } from '../toggles/toggles.ts';
 import { requireQuota } from '../usage/resource-quotas.ts';
-import { claimAddress, releaseAddresses } from './address-claims.ts';
+import { addressTaken, claimAddress, releaseAddresses } from './address-claims.ts';
 import type { InboxRow } from './find-inbox.ts';
 import { domainNotVerified, parseInboxAddress } from './inbox-address.ts';
 
@@ -99,10 +99,7 @@ async function claimAlias(
   if (!isShared && (await lockVerifiedDomain(db, organizationId, domain)) === null)
     throw domainNotVerified(domain);
   if (await claimAddress(db, { email, organizationId, inboxId: id })) return;
-  throw new AppError('already_exists', {
-    detail: `The address ${email} is taken.`,
-    fix: 'Choose another address.',
-  });
+  throw addressTaken(email);
 }
 
 /** The address and the aliases. */

@@ -13,7 +13,7 @@ import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { toAddressKey } from '../mime/mail-address.ts';
 import { requireOn } from '../toggles/toggles.ts';
 import { requireQuota } from '../usage/resource-quotas.ts';
-import { claimAddress, releaseAddresses } from './address-claims.ts';
+import { addressTaken, claimAddress, releaseAddresses } from './address-claims.ts';
 import {
   findActiveInbox,
   findInbox,
@@ -288,16 +288,13 @@ async function claimRequestedAddress(
   { id, input, options }: { id: string; input: NewInbox; options: InboxServiceOptions },
 ): Promise<InboxAddress & { domainId: string | null }> {
   const isNamed = input.email !== undefined || input.username !== undefined;
-  for (let attemptsLeft = isNamed ? 1 : MAX_RANDOM_ATTEMPTS; attemptsLeft > 0; attemptsLeft -= 1) {
+  for (let attemptsLeft = isNamed ? 1 : MAX_RANDOM_ATTEMPTS; ; attemptsLeft -= 1) {
     const address = parseInboxAddress(input, options.mailDomain);
     const domainId = await findDomainId(db, organizationId, address.domain, options);
     if (await claimAddress(db, { email: address.email, organizationId, inboxId: id }))
       return { ...address, domainId };
+    if (attemptsLeft === 1) throw addressTaken(address.email);
   }
-  throw new AppError('already_exists', {
-    detail: 'The address is taken.',
-    fix: 'Choose another name, or omit it for a random one.',
-  });
 }
 
 /**

@@ -125,6 +125,29 @@ test('an address is unique across organizations, ignoring case', async () => {
   expectProblem(await create({ username }, otherOrganization.token), 'already_exists');
 });
 
+test('the error for a taken address leads to the own inbox that has it, and to none of another organization', async () => {
+  const { id } = (await create({ username: unique('found') })).json();
+  const alias = `${unique('found-alias')}@mail.test`;
+  const aliased = await app.call(`/inboxes/${id}`, {
+    method: 'PATCH',
+    token: organization.token,
+    body: { aliases: [alias] },
+  });
+  expect(aliased.statusCode).toBe(200);
+  const { token } = await createOrganization(app.worker);
+  const { id: other } = (await create({})).json();
+  const follow = async (answer: Awaited<ReturnType<typeof create>>, by: string) => {
+    const [, path = ''] =
+      /GET \/api\/v1(\/\S+)\. /.exec(String(expectProblem(answer, 'already_exists').fix)) ?? [];
+    return (await app.call(path, { token: by })).json().data.map((found: { id: string }) => found.id);
+  };
+  expect(await follow(await create({ username: unique('found') }), organization.token)).toEqual([id]);
+  expect(await follow(await create({ email: alias }), organization.token)).toEqual([id]);
+  expect(await follow(await create({ email: alias }, token), token)).toEqual([]);
+  const asAlias = { method: 'PATCH', token: organization.token, body: { aliases: [alias] } } as const;
+  expect(await follow(await app.call(`/inboxes/${other}`, asAlias), organization.token)).toEqual([id]);
+});
+
 test('the same client_id returns 200 and the existing inbox, regardless of the other input', async () => {
   const first = await create({ username: unique('client'), client_id: 'again' });
   const second = await create({ username: unique('other'), client_id: 'again' });

@@ -21,6 +21,8 @@ export class BashSession {
     this.#child = spawn('bash', ['--noprofile', '--norc', '-euo', 'pipefail', '-s'], {
       cwd: this.folder,
       env: { PATH: path, HOME: this.folder, LANG: 'C.UTF-8', ...variables },
+      // A group of its own, so that what it runs ends with it.
+      detached: true,
     });
     this.#child.stdout.setEncoding('utf8').on('data', (text: string) => this.#add(text));
     this.#child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -59,7 +61,12 @@ export class BashSession {
   read = async (name: string): Promise<string> => (await this.run(`printf '%s\\n' "$${name}"`)).slice(0, -1);
 
   async stop(): Promise<void> {
-    this.#child.kill('SIGKILL');
+    // The group is gone if the last script has ended it.
+    try {
+      if (this.#child.pid !== undefined) process.kill(-this.#child.pid, 'SIGKILL');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
     await this.#ended;
     rmSync(this.folder, { recursive: true, force: true });
   }

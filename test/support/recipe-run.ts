@@ -50,7 +50,13 @@ export async function startRecipeRun(): Promise<RecipeRun> {
   const owner = await createTestSession(database, organization.ownerId);
   const dns = await startDnsServer();
   const settings = parseEnv(readFileSync(join(service.dataDir, 'api.env'), 'utf8'));
-  const api = await startFurtherApi({ ...settings, DNS_SERVERS: dns.address, LOG_LEVEL: 'warn' });
+  const api = await startFurtherApi({
+    ...settings,
+    DNS_SERVERS: dns.address,
+    LOG_LEVEL: 'warn',
+    // So low that a slow machine reaches it, too.
+    RATE_LIMIT_PER_SECOND: '15',
+  });
   const receiver = new WebhookReceiver();
   const domain = `${newId('domain').replace('_', '-')}.example`;
   const bash = new BashSession({
