@@ -154,6 +154,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     service: options.metrics,
   });
 
+  methods.finish();
   const callableOperations = collectOperations(app);
   await app.register(healthRoutes({ dependencies, queueAges }));
   await registerRoutes(app, {
@@ -173,7 +174,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(
     mcpRoutes({ operations: callableOperations, checkOrigin: createOriginCheck(config), publicUrl }),
   );
-  methods.finish();
   await app.ready();
   return app;
 }

@@ -1,54 +1,58 @@
-import { METHODS } from 'node:http';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { AppError } from '../../platform/errors.ts';
 import type { NearestOperation, OperationFinder } from './nearest-operation.ts';
 
 /** The order of methods in `Allow`. */
 const ALLOW_ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
-/** All methods that Node parses, except CONNECT, which requests a tunnel and has no path. */
-const PARSED_METHODS = METHODS.filter((method) => method !== 'CONNECT');
 
-/** Responds with 405 and the supported methods, for every path. Install before the routes. */
+/** Responds with 405 and the supported methods where the path exists. Install before the routes. */
 export function installMethodNotAllowed(
   app: FastifyInstance,
   { operations }: { operations: OperationFinder },
 ): { finish(): void } {
   const methodsByPath = new Map<string, Set<string>>();
-  let finished = false;
   app.addHook('onRoute', ({ url, method }) => {
-    if (finished) return;
-    // The router ignores a trailing slash.
-    const path = url.length > 1 ? url.replace(/\/$/, '') : url;
-    const methods = methodsByPath.get(path) ?? new Set();
+    const methods = methodsByPath.get(url) ?? new Set();
     for (const name of [method].flat()) methods.add(name);
-    methodsByPath.set(path, methods);
+    methodsByPath.set(url, methods);
   });
   return {
-    /** Call when all routes are registered. */
+    /** Call after the hooks that limit and count requests. */
     finish() {
-      finished = true;
-      for (const method of PARSED_METHODS)
-        if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
-      for (const [url, methods] of methodsByPath) {
-        const allow = ALLOW_ORDER.filter((method) => methods.has(method)).join(', ');
-        const reject = async (request: FastifyRequest): Promise<never> => {
-          throw methodNotAllowed(allow, await operations.find(request));
-        };
-        app.route({
-          url,
-          method: PARSED_METHODS.filter((method) => !methods.has(method)),
-          config: { public: true },
-          schema: { hide: true },
-          // Runs before the body is read. Otherwise the response could report the body's type or size instead.
-          onRequest: reject,
-          handler: reject,
-        });
-      }
+      // Before the body is read. Otherwise the response could report the body's type or size instead.
+      app.addHook('onRequest', async (request) => {
+        if (!request.is404) return;
+        const methods = findMethods(methodsByPath, request.url);
+        if (methods.size > 0) throw methodNotAllowed(methods, await operations.find(request));
+      });
     },
   };
 }
 
-function methodNotAllowed(allow: string, nearest: NearestOperation | undefined): AppError {
+/** The methods of all routes whose path matches: `/drafts/:id` and `/drafts/latest` match the same path. */
+function findMethods(methodsByPath: ReadonlyMap<string, ReadonlySet<string>>, url: string): Set<string> {
+  const segments = split(url.split(/[?#]/, 1)[0] ?? '');
+  const found = new Set<string>();
+  for (const [path, methods] of methodsByPath)
+    if (matches(split(path), segments)) for (const method of methods) found.add(method);
+  return found;
+}
+
+/** The router ignores a trailing slash. */
+const split = (path: string): string[] => path.replace(/(?<=.)\/$/, '').split('/');
+
+function matches(pattern: readonly string[], segments: readonly string[]): boolean {
+  return (
+    (pattern.at(-1) === '*' ? pattern.length <= segments.length : pattern.length === segments.length) &&
+    pattern.every(
+      (part, index) =>
+        part === '*' || part === segments[index] || (part[0] === ':' && segments[index] !== ''),
+    )
+  );
+}
+
+function methodNotAllowed(methods: ReadonlySet<string>, nearest: NearestOperation | undefined): AppError {
+  const allow = ALLOW_ORDER.filter((method) => methods.has(method)).join(', ');
   return new AppError('method_not_allowed', {
     detail: `This path supports ${allow}.`,
     fix: nearest
