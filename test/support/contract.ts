@@ -82,7 +82,15 @@ function readDescription(app: FastifyInstance, publicUrl: string): Description {
   return description;
 }
 
+/** Compiling the schemas takes longer than most tests, so that the files of a Jest worker share a contract. */
 export function readContract(app: FastifyInstance, publicUrl: string): Contract {
+  const contract = contracts.get(publicUrl) ?? createContract(app, publicUrl);
+  contracts.set(publicUrl, contract);
+  return contract;
+}
+const contracts = new Map<string, Contract>();
+
+function createContract(app: FastifyInstance, publicUrl: string): Contract {
   const description = readDescription(app, publicUrl);
   const operations = Object.entries(description.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
