@@ -9,6 +9,8 @@ export interface OperationInput {
   query?: Record<string, string | number | boolean | undefined>;
   body?: object;
   idempotencyKey?: string | undefined;
+  /** Without a key, the same call of the same tool within ten minutes is a repetition: hosts repeat what they got no answer to. */
+  isOnce?: true;
 }
 
 export interface OperationResult {

@@ -1,7 +1,8 @@
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server';
 import type { FastifyRequest } from 'fastify';
+import { sha256 } from '../../platform/crypto.ts';
 import { AppError } from '../../platform/errors.ts';
-import type { ToolCall } from '../plugins/tool-calls.ts';
+import type { DerivedKey, ToolCall } from '../plugins/tool-calls.ts';
 import type { OperationInput, OperationResult, Operations } from './operations.ts';
 import { OperationRefusal, type Tool, type ToolRun } from './tool.ts';
 import { presentAnswer, presentError, presentRefusal } from './tool-answers.ts';
@@ -44,7 +45,7 @@ export function createToolServer({ tools, operations, request, disconnected }: T
       );
     const args = params.arguments ?? {};
     const signal = AbortSignal.any([context.mcpReq.signal, disconnected]);
-    const run = createRun(tool, { operations, call: { request, signal }, context });
+    const run = createRun(tool, { operations, call: { request, signal }, args, context });
     try {
       tools.check(tool, args);
       return presentAnswer(await tool.run(args as never, run));
@@ -60,13 +61,24 @@ export function createToolServer({ tools, operations, request, disconnected }: T
 interface RunOptions {
   operations: Operations;
   call: ToolCall;
+  args: object;
   context: ServerContext;
 }
 
-function createRun(tool: Tool, { operations, call: toolCall, context }: RunOptions): ToolRun {
+const REPEATED_WITHIN_MS = 600_000;
+
+/** Names a call by what it asks for. The store adds the credential and the operation. */
+function deriveKey(tool: Tool, args: object, { scope }: FastifyRequest): DerivedKey {
+  const asked = Object.entries(args).sort(([a], [b]) => (a < b ? -1 : 1));
+  const key = sha256(JSON.stringify([scope.environmentId, tool.name, asked])).toString('base64url');
+  return { key, validForMs: REPEATED_WITHIN_MS };
+}
+
+function createRun(tool: Tool, { operations, call: toolCall, args, context }: RunOptions): ToolRun {
   async function call(id: string, input: OperationInput): Promise<OperationResult> {
     if (!tool.operations.includes(id)) throw new Error(`The tool ${tool.name} does not name ${id}`);
-    const result = await operations.call(id, input, toolCall);
+    const derivedKey = input.isOnce ? deriveKey(tool, args, toolCall.request) : undefined;
+    const result = await operations.call(id, input, { ...toolCall, ...(derivedKey ? { derivedKey } : {}) });
     if (result.status >= 400) throw new OperationRefusal(result);
     return result;
   }

@@ -48,6 +48,9 @@ export function defineTool<const Input extends TObject>(
 /** A read of the service's own data: repeating it changes nothing. */
 export const READS = { readOnlyHint: true, openWorldHint: false } as const;
 
+/** A message to people outside: it cannot be taken back. */
+export const SENDS = { readOnlyHint: false, destructiveHint: false, openWorldHint: true } as const;
+
 /** An operation answered with a problem. */
 export class OperationRefusal extends Error {
   readonly result: OperationResult;

@@ -33,7 +33,8 @@ const calls = new AsyncLocalStorage<ToolCall>();
 
 /** Runs what calls an operation, whose request then knows its tool call. */
 export const runToolCall = <Result>(call: ToolCall, work: () => Promise<Result>): Promise<Result> =>
-  calls.run(call, work);
+  // `inject` begins when its result is awaited, which must happen in here.
+  calls.run(call, async () => work());
 
 /** The operation has the request id of its tool call, by which both are found in the log. */
 export const findRequestId = (): string | undefined => calls.getStore()?.request.id;

@@ -25,7 +25,7 @@ describe('the tools', () => {
     const files = globSync('api/mcp/**/*.ts');
     expect(files.length).toBeGreaterThan(8);
     const allowed = /^(?:api\/|@modelcontextprotocol\/server$|typebox$|ajv$|node:crypto$)/;
-    const shared = ['platform/errors.ts', 'platform/config.ts'];
+    const shared = ['platform/errors.ts', 'platform/config.ts', 'platform/crypto.ts'];
     const foreign = files
       .flatMap((file) => parseImports(file))
       .filter(({ target, typeOnly }) => !typeOnly && !allowed.test(target) && !shared.includes(target));

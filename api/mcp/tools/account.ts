@@ -1,7 +1,17 @@
 import { defineTool, READS } from '../tool.ts';
 import { DEFAULT_LIMIT, input, PAGE, page, some, word } from './fields.ts';
 
-const INBOX = ['object', 'id', 'email', 'aliases', 'display_name', 'status', 'send_paused'] as const;
+const INBOX = [
+  'object',
+  'id',
+  'email',
+  'aliases',
+  'display_name',
+  'env_id',
+  'status',
+  'send_paused',
+  'send_paused_reason',
+] as const;
 
 export const accountTools = [
   defineTool({
@@ -10,14 +20,19 @@ export const accountTools = [
     operations: ['me.get'],
     input: input({}),
     output: [
+      'object',
       'kind',
       'id',
+      'user_id',
+      'org_id',
       'permissions',
       'binding',
       'env_id',
       'is_sandbox',
       'inbox_id',
       'suspended',
+      'expires_at',
+      'rate_limit',
       'sends',
     ],
     annotations: READS,
@@ -54,8 +69,9 @@ export const accountTools = [
 /** What an agent uses of an inbox; a credential that may not read inboxes gets less. */
 function shorten(inbox: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
-    [...INBOX, 'send_paused_reason']
-      .filter((name) => inbox[name] !== null && inbox[name] !== undefined)
-      .map((name) => [name, inbox[name]]),
+    INBOX.filter((name) => inbox[name] !== null && inbox[name] !== undefined).map((name) => [
+      name,
+      inbox[name],
+    ]),
   );
 }

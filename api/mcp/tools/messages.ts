@@ -34,6 +34,28 @@ async function list({ inbox_id: inboxId, limit = DEFAULT_LIMIT, ...rest }: Filte
   return (await call('messages.list', { params: { inboxId }, query })).body;
 }
 
+/** Of its text, or of the file. */
+const ATTACHMENT = [
+  'object',
+  'id',
+  'attachment_id',
+  'filename',
+  'content_type',
+  'size_bytes',
+  'sha256',
+  'content_id',
+  'disposition',
+  'format',
+  'text',
+  'truncated',
+  'total_chars',
+  'offset',
+  'next_offset',
+  'left_out',
+  'download_url',
+  'expires_at',
+] as const;
+
 export const messageTools = [
   defineTool({
     name: 'list_messages',
@@ -85,16 +107,7 @@ export const messageTools = [
     description: 'Read an attachment as text, or get a download link.',
     operations: ['attachments.text', 'attachments.get'],
     input: input({ attachment_id: word(), as: some(enumOf(['text', 'link'])), ...textPart }),
-    output: [
-      'object',
-      'filename',
-      'content_type',
-      'text',
-      'truncated',
-      'next_offset',
-      'left_out',
-      'download_url',
-    ],
+    output: ATTACHMENT,
     annotations: READS,
     async run({ attachment_id: id, as = 'text', ...part }, { call }) {
       if (as === 'link') return (await call('attachments.get', { params: { id } })).body;

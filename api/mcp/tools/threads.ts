@@ -1,7 +1,22 @@
 import { defineTool, READS } from '../tool.ts';
 import { DEFAULT_LIMIT, input, PAGE, page, some, word } from './fields.ts';
 
-const THREAD = ['object', 'id', 'inbox_id', 'subject', 'participants', 'message_count', 'messages'] as const;
+const THREAD = [
+  'object',
+  'id',
+  'inbox_id',
+  'subject',
+  'preview',
+  'labels',
+  'participants',
+  'message_count',
+  'last_message_id',
+  'last_message_at',
+  'last_inbound_at',
+  'last_outbound_at',
+  'has_attachments',
+  'messages',
+] as const;
 
 export const threadTools = [
   defineTool({

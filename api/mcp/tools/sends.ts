@@ -1,0 +1,94 @@
+import { type Static, Type } from 'typebox';
+import type { OperationInput } from '../operations.ts';
+import { type Answer, defineTool, SENDS, type ToolRun } from '../tool.ts';
+import { input, SENT, some, word, words } from './fields.ts';
+import { files, presentSent, refuseLargeFiles } from './outgoing.ts';
+
+const extras = {
+  html_body: some(word()),
+  cc: some(words()),
+  bcc: some(words()),
+  attachments: files,
+  send_at: some(word('ISO 8601: send later')),
+  idempotency_key: some(word('A repetition with it sends once; default: the same call within 10 minutes')),
+};
+
+export const sendTools = [
+  defineTool({
+    name: 'send_message',
+    description: 'Send a message from an inbox.',
+    operations: ['messages.send'],
+    input: input({
+      inbox_id: word(),
+      to: words('"ada@example.com" or "Ada <ada@example.com>"'),
+      subject: word(),
+      text_body: some(word()),
+      ...extras,
+    }),
+    output: SENT,
+    annotations: SENDS,
+    run: ({ inbox_id: inboxId, ...args }, run) => send('messages.send', { inboxId }, args, run),
+  }),
+  defineTool({
+    name: 'reply',
+    description: 'Reply to a message, in its thread; the original is quoted.',
+    operations: ['messages.reply'],
+    input: input({
+      message_id: word(),
+      text_body: some(word()),
+      reply_all: some(Type.Boolean()),
+      ...extras,
+    }),
+    output: SENT,
+    annotations: SENDS,
+    run: ({ message_id: id, ...args }, run) => send('messages.reply', { id }, args, run),
+  }),
+  defineTool({
+    name: 'forward',
+    description: 'Forward a message with its files.',
+    operations: ['messages.forward'],
+    input: input({
+      message_id: word(),
+      to: words(),
+      text_body: some(word()),
+      include_attachments: some(Type.Boolean()),
+      ...extras,
+    }),
+    output: SENT,
+    annotations: SENDS,
+    run: ({ message_id: id, ...args }, run) => send('messages.forward', { id }, args, run),
+  }),
+  defineTool({
+    name: 'cancel_send',
+    description: 'Cancel a message that has not left yet. A scheduled one is a draft: update or delete it.',
+    operations: ['messages.cancel'],
+    input: input({ message_id: word() }),
+    output: SENT,
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+    async run({ message_id: id }, { call }) {
+      return (await call('messages.cancel', { params: { id }, query: { view: 'agent' } })).body;
+    },
+  }),
+];
+
+interface SendArguments {
+  attachments?: Static<typeof files>;
+  idempotency_key?: string;
+}
+
+async function send(
+  operationId: string,
+  params: NonNullable<OperationInput['params']>,
+  { idempotency_key: idempotencyKey, ...body }: SendArguments,
+  { call }: ToolRun,
+): Promise<Answer> {
+  refuseLargeFiles(body.attachments);
+  const sent = await call(operationId, {
+    params,
+    query: { view: 'agent' },
+    body,
+    idempotencyKey,
+    isOnce: true,
+  });
+  return presentSent(sent);
+}
