@@ -6,6 +6,8 @@ import type { ApprovalService } from '../../domain/drafts/approval.service.ts';
 import type { DraftService } from '../../domain/drafts/draft.service.ts';
 import type { ComparedField, DraftPreviewService } from '../../domain/drafts/draft-preview.service.ts';
 import { REQUESTER_PROBLEMS } from '../../domain/identity/requester.ts';
+import type { AlarmService } from '../../domain/messages/alarm.service.ts';
+import { describeAlarm } from '../../domain/messages/injection-alarms.ts';
 import { type AppError, notFound } from '../../platform/errors.ts';
 import { id, strictObject, text } from '../schemas.ts';
 import { formatTime } from './formats.ts';
@@ -18,6 +20,7 @@ export interface ApprovalPageDependencies {
   approvals: ApprovalService;
   draftPreviews: DraftPreviewService;
   attachments: AttachmentService;
+  alarms: AlarmService;
 }
 
 const WAITING = { limit: 100, order: 'asc' } as const;
@@ -41,6 +44,7 @@ export const approvalPages =
     approvals,
     draftPreviews,
     attachments,
+    alarms,
   }: ApprovalPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     const home = ({ scope }: FastifyRequest) => `/approvals?org=${scope.organizationId}`;
@@ -55,6 +59,7 @@ export const approvalPages =
       const { draft } = preview;
       const comparison = await draftPreviews.compare(request.scope, draftId, rejected?.seenVersion);
       const changes = draft.approvalReview?.changes ?? [];
+      const alarmMessageId = draft.approvalReview?.alarm_message_id;
       return pages.send(request, reply, {
         template: 'approval',
         title: preview.subject || '(no subject)',
@@ -65,6 +70,10 @@ export const approvalPages =
           requesterProblem: preview.requesterProblem && REQUESTER_PROBLEMS[preview.requesterProblem],
           isWaiting: draft.sendStatus === 'pending_approval',
           signals: describeSignals(draft.approvalReview?.signals ?? []),
+          alarm: alarmMessageId && {
+            reason: describeAlarm(alarmMessageId),
+            evidence: await alarms.findEvidence(request.scope, alarmMessageId),
+          },
           changes: changes.map(({ fields, ...change }) => ({
             ...change,
             fields: fields.map((name) => name.replaceAll('_', ' ')),
@@ -196,6 +205,31 @@ export const approvalPages =
         return problem.status === 404
           ? pages.seeOther(reply, home(request), 'draft-decided')
           : showDraft(request, reply, params.id, { problem, seenVersion: version });
+      },
+    );
+
+    app.post(
+      '/approvals/:id/dismiss-alarm',
+      {
+        config: { permission: 'messages:approve' },
+        schema: {
+          operationId: 'pages.dismissAlarm',
+          params: DraftParams,
+          querystring: OrganizationQuery,
+          body: strictObject({}),
+        },
+      },
+      async (request, reply) => {
+        const { scope, params } = request;
+        const { draft } = await draftPreviews.get(scope, params.id);
+        const messageId = draft.approvalReview?.alarm_message_id;
+        if (!messageId) throw notFound('alarm', params.id);
+        const within = { ...scope, environmentId: draft.environmentId };
+        const problem = await rejectionOf(alarms.dismiss(within, messageId));
+        const page = `/approvals/${draft.id}?org=${scope.organizationId}`;
+        return problem === undefined || problem.status === 404
+          ? pages.seeOther(reply, page, 'alarm-dismissed')
+          : showDraft(request, reply, draft.id, { problem, seenVersion: draft.version });
       },
     );
     done();

@@ -49,6 +49,7 @@ export const NOTICES = {
   'subscription-continues': 'The subscription continues.',
   'draft-approved': 'The message is approved.',
   'draft-rejected': 'The message is rejected.',
+  'alarm-dismissed': 'The alarm is dismissed. Messages that wait already still wait for a decision.',
   'draft-decided': 'Someone else has already decided on that message.',
 } as const;
 

@@ -4,15 +4,40 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { requireApprover } from '../identity/approver.ts';
-import { columnsWithin, type Scope } from '../identity/scope.ts';
+import { columnsWithin, requirePermission, type Scope } from '../identity/scope.ts';
 import { requireActiveInbox } from '../inboxes/find-inbox.ts';
 import { endAlarm, findAlarm } from './injection-alarms.ts';
 import { loadDetails, type MessageDetails, WHOLE_MESSAGE, type WholeMessage } from './message-details.ts';
+
+/** The evidence of an alarm in force. The words are a stranger's. Null and empty if the message was deleted. */
+export interface AlarmEvidence {
+  fromEmail: string | null;
+  subject: string | null;
+  excerpts: string[];
+}
 
 export type AlarmService = ReturnType<typeof createAlarmService>;
 
 export function createAlarmService({ database }: { database: Database }) {
   return {
+    /** What an approver should know about the alarm of a message; null if it is no longer in force. */
+    findEvidence: (scope: Scope, messageId: string): Promise<AlarmEvidence | null> =>
+      database.read(scope, async ({ db }) => {
+        requirePermission(scope, 'messages:read');
+        const found = await db
+          .selectFrom('injection_alarms as a')
+          .leftJoin('messages as m', 'm.id', 'a.message_id')
+          .select(['m.from_email as fromEmail', 'm.subject', 'm.injection'])
+          .where('a.message_id', '=', messageId)
+          .where('a.org_id', '=', scope.organizationId)
+          .where('a.ends_at', '>', sql<Date>`now()`)
+          .executeTakeFirst();
+        if (!found) return null;
+        const { fromEmail, subject, injection } = found;
+        const excerpts = injection?.reasons.map(({ excerpt }) => excerpt) ?? [];
+        return { fromEmail, subject, excerpts };
+      }),
+
     /**
      * Ends the alarm of a received message: from then on, sends of its inbox need no approval because of it. Drafts that wait
      * already still wait for a decision. A second dismissal changes nothing.

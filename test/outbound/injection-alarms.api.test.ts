@@ -10,6 +10,7 @@ import { createNotificationService } from '../../domain/notifications/notificati
 import { createSubmissionService } from '../../domain/outbound/submission.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { arrangeInbox, mail, sharedParserPool } from '../support/inbound-mail.ts';
+import { purgeServiceOf } from '../support/inbox-purge.ts';
 import { createMemoryStorage, TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { setPolicies } from '../support/policies.ts';
@@ -247,6 +248,47 @@ describe('after an alarm a person approves what a key sends', () => {
       heldBy(alarmed.id),
     );
   });
+});
+
+test('a send that an alarm overtakes is sent or waits, and none is lost', async () => {
+  const { attack, befriend, send, inbox } = await arrange();
+  await befriend();
+  const [alarmed, ...responses] = await Promise.all([
+    attack(),
+    ...Array.from({ length: 10 }, () => send(ATTACKER)),
+  ]);
+  for (const response of responses)
+    if (response.statusCode === 202) expect(response.json()).toMatchObject(heldBy(alarmed.id));
+    else expect([response.statusCode, response.json().status]).toEqual([201, 'queued']);
+  expect((await send(ATTACKER)).json()).toMatchObject(heldBy(alarmed.id));
+  expect(await alarms(inbox.id)).toHaveLength(1);
+});
+
+test('of dismissals at the same time one is recorded', async () => {
+  const { attack, signIn, call, organization } = await arrange();
+  const alarmed = await attack();
+  const { token } = await signIn();
+  const dismissals = await Promise.all(
+    Array.from({ length: 5 }, () => call('POST', token)(`/messages/${alarmed.id}/injection/dismiss`)),
+  );
+  expect(dismissals.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200, 200, 200]);
+  expect(
+    await query(
+      app.worker,
+      sql`select from audit_entries where org_id = ${organization.organizationId} and action = 'message.injection_dismissed'`,
+    ),
+  ).toHaveLength(1);
+});
+
+test('the purge of an inbox deletes its alarms with the addresses in them', async () => {
+  const { attack, inbox, organization } = await arrange();
+  await attack();
+  const path = `/inboxes/${inbox.id}?purge=true`;
+  expect((await app.call(path, { method: 'DELETE', token: organization.token })).statusCode).toBeLessThan(
+    300,
+  );
+  await purgeServiceOf(app.worker).purge(inbox.id, () => undefined);
+  expect(await alarms(inbox.id)).toEqual([]);
 });
 
 describe('an alarm restricts nothing', () => {

@@ -5,16 +5,19 @@ export const MAX_NAMED_ADDRESSES = 200;
 const MAX_SEARCHED_CHARACTERS = 2_000_000;
 /** How the `@` is written in HTML and in the target of a link. */
 const WRITTEN_AT = /%40|&#0{0,9}64;|&#x0{0,9}40;|&commat;/gi;
-/** RFC 5321 section 4.5.3.1, and RFC 5322 atoms. */
+/** RFC 5321 section 4.5.3.1. */
 const MAX_LOCAL_CHARACTERS = 64;
+const MAX_DOMAIN_CHARACTERS = 253;
+/** RFC 5322 section 3.2.3. */
 const NOT_IN_LOCAL_PART = /[^\w.!#$%&'*+/=?^`{|}~-]/;
-const AFTER_AT = /^[\p{L}\p{M}\p{N}.-]{1,253}/u;
+const DOMAIN_AT_START = /^[\p{L}\p{M}\p{N}.-]+/u;
 /** What may be before an address in a text without being part of it: quotes, `to=`, Markdown. */
 const UNLIKELY_IN_LOCAL_PART = /^.*[!#$%&'*/=?^`{|}~]|^[._+-]+/;
+const MAX_SHORTER_DOMAINS = 8;
 
 /**
- * Finds the email addresses in texts. For each also the form without characters that are legal in an address, but more
- * likely belong to the text around it. An address that is too much costs an approval; one that is missed, a leak.
+ * Finds the email addresses in texts. Where characters that may be part of an address more likely belong to the text around it,
+ * it finds the address with and without them. An address that is too much costs an approval; one that is missed, a leak.
  *
  * @returns address keys, without repetitions; null if there are more than 200, or the texts are too long.
  */
@@ -24,21 +27,35 @@ export function findNamedAddresses(texts: readonly string[]): string[] | null {
   for (const text of texts) {
     const parts = text.normalize('NFKC').replace(WRITTEN_AT, '@').split('@');
     for (let index = 1; index < parts.length; index += 1) {
-      const local = parts[index - 1]?.slice(-MAX_LOCAL_CHARACTERS).split(NOT_IN_LOCAL_PART).at(-1);
-      const domain = AFTER_AT.exec((parts[index] ?? '').slice(0, 253))?.[0].replace(/[.-]+$/, '');
-      if (!local || !domain) continue;
-      for (const likely of [local, withoutSurroundings(local)]) {
-        const key = toAddressKey(`${likely}@${domain}`);
-        if (key !== null) found.add(key);
-      }
+      const locals = listLocalParts(parts[index - 1] ?? '');
+      const domains = locals.length === 0 ? [] : listDomains(parts[index] ?? '');
+      for (const local of locals)
+        for (const domain of domains) {
+          const key = toAddressKey(`${local}@${domain}`);
+          if (key !== null) found.add(key);
+        }
       if (found.size > MAX_NAMED_ADDRESSES) return null;
     }
   }
   return [...found];
 }
 
-/** Of `to=*ada` it leaves `ada`. */
+/** Of `?to=*ada` also `ada`. */
+function listLocalParts(before: string): string[] {
+  const local = before.slice(-MAX_LOCAL_CHARACTERS).split(NOT_IN_LOCAL_PART).at(-1);
+  return local ? [...new Set([local, withoutSurroundings(local)])] : [];
+}
+
 function withoutSurroundings(local: string): string {
   const rest = local.replace(UNLIKELY_IN_LOCAL_PART, '');
   return rest === local ? local : withoutSurroundings(rest);
+}
+
+/** Of `people.example.Thanks` also `people.example`, and of `people.exampleへ` too. */
+function listDomains(after: string): string[] {
+  const whole = DOMAIN_AT_START.exec(after.slice(0, MAX_DOMAIN_CHARACTERS))?.[0].replace(/[.-]+$/, '') ?? '';
+  const ascii = /^[\w.-]*/.exec(whole)?.[0] ?? '';
+  const start = whole.indexOf('.') + 1;
+  const ends = [...whole.slice(start).matchAll(/[.-]/g)].slice(0, MAX_SHORTER_DOMAINS);
+  return [...new Set([whole, ascii, ...ends.map(({ index }) => whole.slice(0, start + index))])];
 }
