@@ -7,6 +7,7 @@ import Fastify, {
 } from 'fastify';
 import type { Logger } from 'pino';
 import { createKeyAuthenticator } from '../domain/api-keys/key-authenticator.ts';
+import { createConnectionAuthenticator } from '../domain/connections/connection-authenticator.ts';
 import { createImpersonationAuthenticator } from '../domain/impersonation/impersonation-authenticator.ts';
 import { createSessionAuthenticator } from '../domain/sessions/session-authenticator.ts';
 import { createStaffAuthenticator } from '../domain/staff/staff-authenticator.ts';
@@ -110,6 +111,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const refusedSends = createRefusedSends();
   installAccess(app, {
     keys: createKeyAuthenticator({ database, logger }),
+    connections: createConnectionAuthenticator({ database, logger }),
     sessions: createSessionAuthenticator({
       database,
       logger,
@@ -122,6 +124,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     addressLimiter: createRateLimiter({ lease: leaseFromMemory(), logger }),
     refusedSends,
     browserSession,
+    resourceMetadataUrl: `${publicUrl}/.well-known/oauth-protected-resource/mcp`,
     limits: {
       credential: { perSecond: config.RATE_LIMIT_PER_SECOND, burst: config.RATE_LIMIT_BURST },
       organization: {

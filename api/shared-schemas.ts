@@ -71,6 +71,7 @@ import {
   StartCheckout,
   SubscriptionRecord,
 } from './billing/billing.schemas.ts';
+import { ConnectionRecord } from './connections/connections.schemas.ts';
 import { CreateListEntry, ListEntryRecord, MinimalListEntry } from './deliverability/lists.schemas.ts';
 import {
   CreateSuppression,
@@ -343,6 +344,7 @@ export const sharedSchemas = [
   UsageEventRecord,
   RefusalRecord,
   RequestRecord,
+  ConnectionRecord,
   SuppressionRecord,
   MinimalSuppression,
   CreateSuppression,

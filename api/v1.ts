@@ -23,6 +23,8 @@ import { apiKeyRoutes } from './api-keys/api-keys.routes.ts';
 import { attachmentRoutes } from './attachments/attachments.routes.ts';
 import { billingRoutes } from './billing/billing.routes.ts';
 import { stripeEventRoutes } from './billing/stripe-events.routes.ts';
+import { authorizationRoutes } from './connections/authorization.routes.ts';
+import { connectionRoutes } from './connections/connections.routes.ts';
 import { listRoutes } from './deliverability/lists.routes.ts';
 import { suppressionRoutes } from './deliverability/suppressions.routes.ts';
 import { domainRoutes } from './domains/domains.routes.ts';
@@ -107,6 +109,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(billingRoutes(dependencies));
       await v1.register(stripeEventRoutes(dependencies));
       await v1.register(apiKeyRoutes(dependencies));
+      await v1.register(connectionRoutes(dependencies));
       await v1.register(domainRoutes(dependencies));
       await v1.register(inboxRoutes(dependencies));
       await v1.register(credentialRoutes(dependencies));
@@ -167,6 +170,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
   );
   await registerPages(app, dependencies);
   await app.register(unsubscribeRoutes(dependencies));
+  await app.register(authorizationRoutes(dependencies));
   // The specification defines these routes without the prefix.
   await app.register(billingRoutes({ ...dependencies, unversioned: true }));
   await app.register(stripeEventRoutes({ ...dependencies, unversioned: true }));

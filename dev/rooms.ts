@@ -15,6 +15,8 @@ const CONTENTS: Record<string, string> = {
   audit: 'who changed what, from where, with which credential',
   billing: 'subscriptions at Stripe, payment grace, metered use',
   bootstrap: 'the first organization of an installation',
+  connections:
+    'access of MCP hosts that people grant by signing in: the authorization server, consent, connections',
   deletions: 'deletion of accounts and organizations, their recovery and purge',
   deliverability: 'suppressions, allow and block lists, sender reputation',
   'delivery-reports': 'parsing of DSNs, bounce notices and feedback reports (ARF)',

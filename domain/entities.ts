@@ -15,6 +15,11 @@ import {
   BillingSubscriptionEntity,
   StripeEventEntity,
 } from './billing/subscription.entity.ts';
+import {
+  ConnectionClientEntity,
+  ConnectionEntity,
+  ConnectionTokenEntity,
+} from './connections/connection.entity.ts';
 import { DeletionEntity } from './deletions/deletion.entity.ts';
 import { InboxDailySendsEntity, SharedDomainCapEntity } from './deliverability/daily-allowance.entity.ts';
 import { ListEntryEntity } from './deliverability/list-entry.entity.ts';
@@ -101,6 +106,9 @@ export const entities = [
   WebauthnChallengeEntity,
   OauthIdentityEntity,
   OauthTransactionEntity,
+  ConnectionClientEntity,
+  ConnectionEntity,
+  ConnectionTokenEntity,
   RecoveryCodeEntity,
   OrganizationPoliciesEntity,
   AuditEntryEntity,

@@ -42,6 +42,7 @@ const ID_PREFIXES = {
   notice: 'ntc',
   refusal: 'ref',
   paymentGrace: 'grc',
+  connection: 'con',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;

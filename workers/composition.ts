@@ -33,6 +33,7 @@ import type { Room, WorkerDependencies } from './room.ts';
 import { announcementsRoom } from './rooms/announcements.ts';
 import { attachmentsRoom } from './rooms/attachments.ts';
 import { billingRoom } from './rooms/billing.ts';
+import { connectionsRoom } from './rooms/connections.ts';
 import { deletionsRoom } from './rooms/deletions.ts';
 import { deliverabilityRoom } from './rooms/deliverability.ts';
 import { domainsRoom } from './rooms/domains.ts';
@@ -83,6 +84,7 @@ const ROOMS: readonly Room[] = [
   peopleRoom,
   impersonationRoom,
   oauthRoom,
+  connectionsRoom,
   ssoRoom,
   togglesRoom,
   workflowRunsRoom,

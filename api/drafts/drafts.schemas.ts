@@ -47,7 +47,7 @@ export const DraftApproval = strictObject(
       additionalProperties: false,
       required: ['kind', 'id'],
       properties: {
-        kind: enumOf(['api_key', 'user', 'staff', 'system']),
+        kind: enumOf(['api_key', 'connection', 'user', 'staff', 'system']),
         id: id('Id of the key or user; of the inbox for a message submitted over SMTP.'),
       },
       description: 'Who asked to send the draft.',

@@ -57,9 +57,11 @@ const Sends = strictObject({
 export const CredentialRecord = resource(
   'credential',
   {
-    kind: enumOf(['api_key', 'session', 'impersonation']),
-    id: id('Id of the key (key_…), the session (ses_…) or the impersonation (imp_…).'),
-    user_id: nullableText(128, { description: 'The person of a session; null for keys.' }),
+    kind: enumOf(['api_key', 'connection', 'session', 'impersonation']),
+    id: id(
+      'Id of the key (key_…), the connection (con_…), the session (ses_…) or the impersonation (imp_…).',
+    ),
+    user_id: nullableText(128, { description: 'The person of a session or connection; null for keys.' }),
     org_id: nullableText(128, {
       description:
         'Null for a session that has entered no organization: name one in the header x-org-id. Then no permissions hold.',
@@ -140,9 +142,10 @@ export function presentCredential(
   };
 }
 
-function identify({ actor, member, impersonation }: Scope) {
+function identify({ actor, member, connection, impersonation }: Scope) {
   if (impersonation) return { kind: 'impersonation' as const, id: impersonation.id, user_id: actor.id };
   if (member) return { kind: 'session' as const, id: member.person.sessionId, user_id: actor.id };
+  if (connection) return { kind: 'connection' as const, id: actor.id, user_id: connection.userId };
   return { kind: 'api_key' as const, id: actor.id, user_id: null };
 }
 

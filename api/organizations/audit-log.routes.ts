@@ -21,7 +21,7 @@ export const AuditEntryRecord = resource(
     id: id('Id of the entry (aud_…).'),
     action: text(100, { description: '<resource>.<what was done>, for example policies.updated.' }),
     actor: strictObject({
-      kind: enumOf(['user', 'api_key', 'staff', 'system']),
+      kind: enumOf(['user', 'api_key', 'connection', 'staff', 'system']),
       id: text(128),
       name: nullableText(320, {
         description: 'Current name of the user or key; `Staff` for staff; null if it no longer exists.',

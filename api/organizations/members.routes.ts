@@ -63,6 +63,10 @@ export const OffboardingRecord = resource(
       minimum: 0,
       description: 'Open invitations by the person, and to their address.',
     }),
+    connections_ended: Type.Integer({
+      minimum: 0,
+      description: 'Connections of MCP hosts that the person had granted.',
+    }),
     remaining_keys: Type.Array(ref(ApiKeyRecord), {
       maxItems: 100,
       description:
@@ -75,6 +79,7 @@ export const MinimalOffboarding = minimalOf(OffboardingRecord, [
   'user_id',
   'keys_revoked',
   'invitations_revoked',
+  'connections_ended',
 ]);
 export const MinimalMember = minimalOf(MemberRecord, ['user_id', 'role']);
 const MAX_KEYS_SHOWN = 100;
@@ -181,6 +186,7 @@ export const memberRoutes =
           user_id: userId,
           keys_revoked: removal.keysRevoked,
           invitations_revoked: removal.invitationsRevoked,
+          connections_ended: removal.connectionsEnded,
           remaining_keys: items.map(presentApiKey),
         };
       },

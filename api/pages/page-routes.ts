@@ -5,6 +5,7 @@ import { accountPages } from './account.routes.ts';
 import { approvalPages } from './approvals.routes.ts';
 import { assetRoutes } from './assets.routes.ts';
 import { billingPages } from './billing.routes.ts';
+import { connectPages } from './connect.routes.ts';
 import { deletionPages } from './deletion.routes.ts';
 import { invitationPages } from './invitation.routes.ts';
 import { organizationPages } from './organization.routes.ts';
@@ -45,6 +46,7 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(ssoSetupPages(all));
     await context.register(billingPages(all));
     await context.register(approvalPages(all));
+    await context.register(connectPages(all));
     await context.register(sendingPolicyPages(all));
     await registerConsole(context, all);
   });

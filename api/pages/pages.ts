@@ -202,10 +202,10 @@ function noticeOf({ query }: FastifyRequest): string | undefined {
   return typeof notice === 'string' && Object.hasOwn(NOTICES, notice) ? NOTICES[notice as Notice] : undefined;
 }
 
-/** The page that a form is on: `/account/password` belongs to `/account`. */
+/** The page that a form is on: `/account/password` belongs to `/account`, and each `/connect/{request}` is a page. */
 function formPage({ url }: FastifyRequest): string {
   const [path = '', query] = url.split('?');
-  const page = `/${path.split('/')[1]}`;
+  const page = /^\/connect\/[^/]+/.exec(path)?.[0] ?? `/${path.split('/')[1]}`;
   return query === undefined ? page : `${page}?${query}`;
 }
 

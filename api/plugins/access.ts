@@ -104,6 +104,7 @@ declare module 'fastify' {
 
 export interface AccessOptions {
   keys: Authenticator;
+  connections: Authenticator;
   sessions: SessionAuthenticator;
   staff: StaffAuthenticator;
   impersonations: Authenticator;
@@ -115,6 +116,8 @@ export interface AccessOptions {
   refusedSends: RefusedSends;
   /** The credential of pages. */
   browserSession: BrowserSession;
+  /** Where hosts of agents learn how to connect (RFC 9728). */
+  resourceMetadataUrl: string;
   limits: { credential: RateLimit; organization: RateLimit; address: RateLimit };
 }
 
@@ -122,6 +125,7 @@ export interface AccessOptions {
 export function installAccess(app: FastifyInstance, options: AccessOptions): void {
   const {
     keys,
+    connections,
     sessions,
     staff: staffMembers,
     impersonations,
@@ -158,12 +162,16 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       );
   });
 
-  /** What a token may be. Hosts of agents have keys: a person's session never works at `/mcp`, nor do cookies. */
+  /**
+   * What a token may be. Hosts of agents have keys and connections: a person's session never works at `/mcp`, nor do cookies,
+   * and a connection works nowhere else.
+   */
   function authenticatorOf(
     { routeOptions, toolCall }: FastifyRequest,
     { token }: Credentials,
   ): Authenticator {
-    if (routeOptions.config.credential === 'agent' || toolCall) return keys;
+    if (routeOptions.config.credential === 'agent' || toolCall)
+      return connections.accepts(token) ? connections : keys;
     return [impersonations, sessions].find(({ accepts }) => accepts(token)) ?? keys;
   }
 
@@ -340,6 +348,8 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     await recordImpersonation(request);
   });
   app.addHook('onSend', async (request, reply) => {
+    if (request.routeOptions.config.credential === 'agent' && reply.statusCode === 401)
+      reply.header('www-authenticate', `Bearer resource_metadata="${options.resourceMetadataUrl}"`);
     if (request.impersonatedBy) reply.header('x-impersonated-by', request.impersonatedBy);
   });
 

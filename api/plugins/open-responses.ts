@@ -88,7 +88,9 @@ export function installOpenResponses(
       openResponses.set(controller, reply);
       const access = watchAccess(request, controller, checks);
       const unwatch = accessSignals.watch(
-        scope ? [scope.organizationId, scope.actor.id] : [staff.staffId],
+        scope
+          ? [scope.organizationId, scope.actor.id, ...(scope.connection ? [scope.connection.userId] : [])]
+          : [staff.staffId],
         access.check,
       );
       // Access may have ended since the request was authenticated, before its signals were watched.

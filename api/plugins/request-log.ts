@@ -16,7 +16,7 @@ export function installRequestLog(app: FastifyInstance, { recorder }: { recorder
     const scope = request.scope ?? request.caller?.scope;
     if (!scope || scope.impersonation || request.routeOptions.config.page || request.ranOperation) return;
     const { kind, id } = scope.actor;
-    if (kind !== 'api_key' && kind !== 'user') return;
+    if (kind !== 'api_key' && kind !== 'connection' && kind !== 'user') return;
     recorder.record({
       id: request.id,
       organizationId: scope.organizationId,

@@ -2,6 +2,8 @@ import { createApiKeyService } from '../../domain/api-keys/api-key.service.ts';
 import { limitKeysOfUser, revokeKeysOfUser } from '../../domain/api-keys/revoke-keys.ts';
 import { createAuditLogService } from '../../domain/audit/audit-log.service.ts';
 import { requireNoSubscription } from '../../domain/billing/subscription-status.ts';
+import { createConnections } from '../../domain/connections/create-connections.ts';
+import { endConnectionsOfUser } from '../../domain/connections/end-connections.ts';
 import { createDeletions } from '../../domain/deletions/create-deletions.ts';
 import { createRestoreDeleted } from '../../domain/deletions/restore-account.ts';
 import { createInvitations } from '../../domain/invitations/create-invitations.ts';
@@ -38,11 +40,13 @@ export function createPeopleRooms(
     ownerNotifications,
     restoreDeleted: createRestoreDeleted({ outbox, notifications: personNotifications }),
   };
+  const guardedFetch = createGuardedFetch(createEgress(egressOptions));
   return {
     ...createOrganizations({
       database,
       ownerNotices,
       ofMember: {
+        endConnections: ({ db }, member) => endConnectionsOfUser(db, member),
         revokeKeys: ({ db }, { organizationId, userId }) => revokeKeysOfUser(db, organizationId, userId),
         limitKeys: ({ db }, member) => limitKeysOfUser(db, member),
         revokeInvitations: ({ db }, member) => revokeInvitationsOfLeaver(db, member),
@@ -57,7 +61,14 @@ export function createPeopleRooms(
     ...createSso({
       ...people,
       egressOptions,
-      guardedFetch: createGuardedFetch(createEgress(egressOptions)),
+      guardedFetch,
+    }),
+    ...createConnections({
+      database,
+      logger,
+      signingKey: config.SIGNING_KEY,
+      publicUrl,
+      guardedFetch,
     }),
     ...createInvitations(people),
     ...createDeletions({

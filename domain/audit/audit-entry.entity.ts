@@ -3,7 +3,7 @@ import { createdAt, idColumn, json, primaryId } from '../../platform/database/co
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
-export type AuditActorKind = 'user' | 'api_key' | 'staff' | 'system';
+export type AuditActorKind = 'user' | 'api_key' | 'connection' | 'staff' | 'system';
 
 /**
  * One change that matters for security or administration: who made it, from where, with which credential. Rows never change.

@@ -12,7 +12,7 @@ export interface AuditLogEntry {
   action: string;
   actorKind: AuditActorKind;
   actorId: string;
-  /** Current name or address of the user, or name of the key; `Staff` for staff; null if the actor no longer exists. */
+  /** Current name or address of the user, or name of the key or connected client; `Staff` for staff; null if the actor no longer exists. */
   actorName: string | null;
   credentialId: string | null;
   resourceType: string;
@@ -72,6 +72,10 @@ export function listAuditEntries(
               .selectFrom('api_keys')
               .select('api_keys.name')
               .whereRef('api_keys.id', '=', 'audit_entries.actor_id'),
+            eb
+              .selectFrom('connections')
+              .select('connections.client_name')
+              .whereRef('connections.id', '=', 'audit_entries.actor_id'),
           ),
         )
         .end()

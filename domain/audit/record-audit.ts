@@ -34,7 +34,7 @@ export async function recordAudit(
     member?.person.sessionId ??
     administration?.sessionId ??
     impersonation?.id ??
-    (actor.kind === 'api_key' ? actor.id : null);
+    (actor.kind === 'api_key' || actor.kind === 'connection' ? actor.id : null);
   await insertEntries(db, [
     {
       org_id: organizationId,

@@ -69,3 +69,11 @@ export const AGENT_PERMISSIONS: readonly Permission[] = [
   'domains:read',
   'usage:read',
 ];
+
+/**
+ * Permissions that a connection of an MCP host or of the CLI may have: what agents work with, but no management of webhooks,
+ * which would lead mail elsewhere.
+ */
+export const CONNECTION_PERMISSIONS: readonly Permission[] = AGENT_PERMISSIONS.filter(
+  (name) => name !== 'webhooks:manage',
+);

@@ -37,10 +37,12 @@ export const REQUESTER_PROBLEMS = {
   unknown: 'It is not known who asked for it.',
   key_revoked: 'The API key was revoked.',
   key_expired: 'The API key has expired.',
+  connection_ended: 'The connection was ended.',
+  connection_expired: 'The connection has expired.',
   account_closed: 'The account was suspended or deleted.',
   not_a_member: 'The person is no longer a member of the organization.',
   permission_lost: 'The permission was taken away.',
-  out_of_reach: 'The API key does not reach it.',
+  out_of_reach: 'The API key or connection does not reach it.',
   login_removed: 'The SMTP login of the inbox was removed.',
 } as const;
 export type RequesterProblem = keyof typeof REQUESTER_PROBLEMS;
@@ -73,7 +75,8 @@ export interface RequestedAct<Act extends DeferredAct = OrganizationAct> {
  * not matter here, because they limit requests.
  *
  * A key must not be revoked or expired, must still have the permission, and must reach the place. A person must be an active
- * member with a role that has the permission. The SMTP login of an inbox must still exist, and may only send from that
+ * member with a role that has the permission. A connection must be live like a key, and its person must still have the
+ * permission. The SMTP login of an inbox must still exist, and may only send from that
  * inbox. Staff must be active, with the role that the act needs. No other requester is allowed.
  *
  * @param options.lock makes changes that would end the right wait for the caller's transaction, so that the act cannot
@@ -93,6 +96,7 @@ export async function findRequesterProblem(
   const owner = { organizationId: sql<string>`${organizationId}::text`, id: sql<string>`${actor.id}::text` };
   if (actor.kind === 'user') return findProblem(db, personVerdict(owner, needed));
   if (actor.kind === 'api_key') return findProblem(db, keyVerdict(owner, needed, place));
+  if (actor.kind === 'connection') return findProblem(db, connectionVerdict(owner, needed, place));
   if (actor.kind === 'system' && actor.id.startsWith('inb_') && act === 'send')
     return findLoginProblem(db, actor.id, place);
   return 'unknown';
@@ -181,7 +185,7 @@ function keyVerdict(
         .then(sql<Verdict>`'key_expired'`)
         .when(eb.not(eb('requester_key.permissions', '@>', sql<Permission[]>`${permissions}::text[]`)))
         .then(sql<Verdict>`'permission_lost'`)
-        .when(isOutOfReach(place))
+        .when(isOutOfReach('requester_key', place))
         .then(sql<Verdict>`'out_of_reach'`)
         .else(sql<Verdict>`'allowed'`)
         .end()
@@ -192,16 +196,52 @@ function keyVerdict(
   return sql<Verdict>`coalesce(${key}, 'unknown')`;
 }
 
-/** SQL: the key `requester_key` does not reach the place. */
-function isOutOfReach(place: RequestedAct['place']): Expression<SqlBool> {
-  const eb = expressionBuilder<{ requester_key: Tables['api_keys'] }, 'requester_key'>();
-  if (!place)
-    return eb.or([eb('requester_key.env_id', 'is not', null), eb('requester_key.inbox_id', 'is not', null)]);
+/** The person decides, and then the connection, which has the permissions of both. */
+function connectionVerdict(
+  { organizationId, id }: Owner,
+  permissions: readonly Permission[],
+  place: RequestedAct['place'],
+): Expression<Verdict> {
+  const connection = expressionBuilder<Tables>()
+    .selectFrom('connections as requester_connection')
+    .select((eb) => {
+      const person = personVerdict(
+        { organizationId, id: eb.ref('requester_connection.user_id') },
+        permissions,
+      );
+      return eb
+        .case()
+        .when('requester_connection.ended_at', 'is not', null)
+        .then(sql<Verdict>`'connection_ended'`)
+        .when('requester_connection.expires_at', '<=', sql<Date>`now()`)
+        .then(sql<Verdict>`'connection_expired'`)
+        .when(eb.not(eb('requester_connection.permissions', '@>', sql<Permission[]>`${permissions}::text[]`)))
+        .then(sql<Verdict>`'permission_lost'`)
+        .when(isOutOfReach('requester_connection', place))
+        .then(sql<Verdict>`'out_of_reach'`)
+        .else(person)
+        .end()
+        .as('verdict');
+    })
+    .where('requester_connection.org_id', '=', organizationId as Expression<string>)
+    .where('requester_connection.id', '=', id as Expression<string>);
+  return sql<Verdict>`coalesce(${connection}, 'unknown')`;
+}
+
+/** SQL: the key or connection of the statement does not reach the place. */
+function isOutOfReach(
+  table: 'requester_key' | 'requester_connection',
+  place: RequestedAct['place'],
+): Expression<SqlBool> {
+  const eb = expressionBuilder<Tables>();
+  const boundEnvironment = sql.ref<string | null>(`${table}.env_id`);
+  const boundInbox = sql.ref<string | null>(`${table}.inbox_id`);
+  if (!place) return sql<SqlBool>`(${boundEnvironment} is not null or ${boundInbox} is not null)`;
   const { environmentId, inboxIds } = place;
-  const isBound = eb('requester_key.inbox_id', 'is not', null);
-  const isOtherInbox = sql<SqlBool>`not ${inboxIds}::text[] <@ array[${eb.ref('requester_key.inbox_id')}]`;
+  const isBound = eb(boundInbox, 'is not', null);
+  const isOtherInbox = sql<SqlBool>`not ${inboxIds}::text[] <@ array[${boundInbox}]`;
   return eb.or([
-    eb('requester_key.env_id', '<>', environmentId),
+    eb(boundEnvironment, '<>', environmentId),
     inboxIds?.length ? eb.and([isBound, isOtherInbox]) : isBound,
   ]);
 }
@@ -233,6 +273,19 @@ async function lockRight(db: Db, organizationId: string, { kind, id }: Actor): P
       .select('role')
       .where('org_id', '=', organizationId)
       .where('user_id', '=', id)
+      .forShare()
+      .execute();
+  if (kind === 'connection')
+    await db
+      .selectFrom('connections')
+      .innerJoin('members', (join) =>
+        join
+          .onRef('members.org_id', '=', 'connections.org_id')
+          .onRef('members.user_id', '=', 'connections.user_id'),
+      )
+      .select('members.role')
+      .where('connections.org_id', '=', organizationId)
+      .where('connections.id', '=', id)
       .forShare()
       .execute();
   if (kind === 'api_key')

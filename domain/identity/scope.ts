@@ -7,6 +7,8 @@ import type { MemberRole } from './roles.ts';
 /** Who makes a change. `system`: a workflow, without a request (a scheduled send, an incoming message). */
 export type Actor =
   | { kind: 'api_key'; id: string }
+  /** A connection of an MCP host or of the CLI, which a person granted. */
+  | { kind: 'connection'; id: string }
   | { kind: 'user'; id: string }
   /** Staff, in an impersonation or through an administration endpoint. */
   | { kind: 'staff'; id: string }
@@ -29,6 +31,8 @@ export interface Scope extends TenantScope {
   actor: Actor;
   /** The person's session and role; undefined for keys, workflows and impersonations. */
   member?: Member;
+  /** The person who granted the connection; undefined for every other credential. */
+  connection?: { userId: string };
   /** The impersonation of staff who act in the organization; otherwise undefined. */
   impersonation?: ImpersonationScope;
   /** Staff who change the organization from outside; otherwise undefined. */

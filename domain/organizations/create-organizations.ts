@@ -19,6 +19,7 @@ interface Options {
   /** Functions of the rooms above for the keys and invitations of a member. Each returns how many it changed. */
   ofMember: {
     revokeKeys(transaction: Transaction, member: Member): Promise<number>;
+    endConnections(transaction: Transaction, member: Member): Promise<number>;
     limitKeys(
       transaction: Transaction,
       member: Member & { permissions: readonly Permission[] },
@@ -58,6 +59,7 @@ export function createOrganizations({ database, ownerNotices, ofMember }: Option
       async onRemove(transaction, { revokeKeys, ...member }) {
         return {
           keysRevoked: revokeKeys ? await ofMember.revokeKeys(transaction, member) : 0,
+          connectionsEnded: await ofMember.endConnections(transaction, member),
           invitationsRevoked: await ofMember.revokeInvitations(transaction, member),
         };
       },

@@ -29,6 +29,8 @@ export interface OwnerChange {
 export interface Removal {
   keysRevoked: number;
   invitationsRevoked: number;
+  /** Connections of MCP hosts that the member had granted. */
+  connectionsEnded: number;
 }
 
 export interface RoleChange extends MemberDetails {
@@ -118,7 +120,7 @@ export function createMemberService(options: MemberServiceOptions) {
       }),
 
     /**
-     * Ends the membership with the member's next request, and revokes their pending invitations.
+     * Ends the membership with the member's next request, revokes their pending invitations and ends their connections.
      *
      * @param options.revokeKeys also revokes the API keys that they created, and the keys that those created.
      * @throws AppError as {@link changeRole}.
@@ -144,6 +146,7 @@ export function createMemberService(options: MemberServiceOptions) {
             role: member.role,
             keys_revoked: removal.keysRevoked,
             invitations_revoked: removal.invitationsRevoked,
+            connections_ended: removal.connectionsEnded,
           },
         });
         if (member.role === 'owner') {

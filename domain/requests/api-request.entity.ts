@@ -2,7 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { idColumn, primaryId } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 
-export const CREDENTIAL_KINDS = ['api_key', 'user'] as const;
+export const CREDENTIAL_KINDS = ['api_key', 'connection', 'user'] as const;
 export type CredentialKind = (typeof CREDENTIAL_KINDS)[number];
 
 /**
@@ -34,7 +34,7 @@ export const ApiRequestEntity = defineEntity({
     /** Code of the problem; null without one. */
     code: p.text().strictNullable(),
     credentialKind: p.text().$type<CredentialKind>(),
-    /** The key or the user. */
+    /** The key, the connection or the user. */
     credentialId: idColumn(),
     durationMs: p.integer(),
   },

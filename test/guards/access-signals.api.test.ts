@@ -61,6 +61,7 @@ const HARMLESS: Record<string, string[]> = {
 
 /** The other tables contain much that has nothing to do with access; what decides it is listed here. */
 const DECISIVE: Record<string, string[]> = {
+  connections: ['ended_at'],
   organizations: ['status', 'deleted_at'],
   inboxes: ['status'],
   users: ['status', 'deleted_at'],

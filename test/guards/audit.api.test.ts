@@ -49,6 +49,7 @@ const EMAILS: Record<string, { email: TemplateName } | { none: string }> = {
     [
       ['api_key.created', 'permissions are at most those of its maker; the list of keys shows it'],
       ['api_key.updated', 'permissions are at most those of the caller'],
+      ['connection.ended', 'takes access away'],
       ['api_key.rotated', 'takes access away'],
       ['api_key.revoked', 'takes access away'],
       ['approved_recipient.removed', 'requires approval again'],

@@ -26,6 +26,7 @@ const REQUESTERS: Record<string, { act: keyof typeof DEFERRED_ACTS } | string> =
   'api-key.tokenHash': 'a credential, checked at each request',
   'approved-recipient.approvedBy': { act: 'approval' },
   'account-token.tokenHash': 'a person proves their own address or account',
+  'connection-token.tokenHash': 'a credential, checked at each request',
   'webhook-bulk-job.requestedById': { act: 'webhook_job' },
   'webhook-bulk-job.requestedByKind': { act: 'webhook_job' },
   'deletion.deletedBy': 'access ended when it was asked; the purge only follows',

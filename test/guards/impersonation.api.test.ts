@@ -26,7 +26,7 @@ const isRead = ({ method }: Operation) => method === 'GET' || method === 'HEAD';
 const ALLOWED_WITH_WRITE =
   /^(attachments|domains|drafts|inboxes|labels|lists|messages|suppressions|threads)\.|^webhookDeliveries\.|^webhookEndpoints\.(delete|test|replay|cancelPending)$/;
 const NEVER =
-  /^(apiKeys|approvedRecipients|billing|exports|invitations|limits|members|organization|policies|retention|sso|usage|upgradeRequests)\.|^drafts\.(approve|reject|send)$|^messages\.(create|send|sendBatch|reply|replyAll|forward|cancel|dismissInjection)$|^inboxes\.rotateCredentials$|^webhookEndpoints\.(create|update|rotateSecret)$/;
+  /^(apiKeys|approvedRecipients|billing|connections|exports|invitations|limits|members|organization|policies|retention|sso|usage|upgradeRequests)\.|^drafts\.(approve|reject|send)$|^messages\.(create|send|sendBatch|reply|replyAll|forward|cancel|dismissInjection)$|^inboxes\.rotateCredentials$|^webhookEndpoints\.(create|update|rotateSecret)$/;
 /** Reads that are forbidden: data that leaves, and the owner's money. */
 const UNREADABLE = /^(exports|billing|upgradeRequests)\./;
 

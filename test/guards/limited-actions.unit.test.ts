@@ -57,6 +57,9 @@ const OTHER_TESTS: Record<string, string> = {
   'api/plugins/request-bytes.ts rate_limited': 'test/api/request-bytes.api.test.ts',
   'api/plugins/signed-callers.ts MAX_UNPROVEN': 'test/api/signed-callers.unit.test.ts',
   'domain/billing/checkout-sessions.ts MAX_ATTEMPTS': 'test/billing/checkout.api.test.ts',
+  'domain/connections/client-adapter.ts MAX_REGISTRATIONS_PER_HOUR':
+    'test/connections/registration.api.test.ts',
+  'domain/connections/consent.service.ts MAX_CONNECTIONS': 'test/connections/authorization.api.test.ts',
   'domain/identity/password-hash-queue.ts MAX_CONCURRENT_HASHES':
     'test/identity/password-hash-queue.unit.test.ts',
   'domain/identity/password-hash-queue.ts MAX_WAITING_HASHES':
@@ -82,6 +85,9 @@ const REASONS: Record<string, string> = {
   'domain/announcements/announcement.service.ts MAX_ORGANIZATIONS': REQUEST,
   'domain/attachments/attachment-limits.ts MAX_ATTACHMENTS': REQUEST,
   'domain/billing/stripe-signature.ts MAX_PARTS': REQUEST,
+  'domain/connections/client-metadata.ts MAX_REDIRECT_URIS': REQUEST,
+  'domain/connections/token-adapter.ts MAX_KEPT':
+    'how many tokens are kept: the next one deletes what is beyond it',
   'domain/domains/apply-dns-check.ts MAX_MISSED_CHECKS': 'of one domain, whose row is locked',
   'domain/drafts/text-difference.ts MAX_CELLS': REQUEST,
   'domain/attachments/text/text-collector.ts MAX_NOTES': FILE,

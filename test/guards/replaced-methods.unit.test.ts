@@ -8,6 +8,10 @@ import { listSourceFiles } from './import-graph.ts';
  */
 const REPLACED: Record<string, { of: string; test: string }> = {
   'api/plugins/plugin-names.ts': { of: 'fastify', test: 'test/api/plugin-names.unit.test.ts' },
+  'domain/connections/authorization-server.ts': {
+    of: 'oidc-provider',
+    test: 'test/connections/authorization.api.test.ts',
+  },
   'domain/mime/limit-nesting.ts': { of: 'htmlparser2', test: 'test/mime/limit-nesting.unit.test.ts' },
   'domain/mime/mime-reader.ts': { of: 'mailparser', test: 'test/mime/mime-reader.unit.test.ts' },
   'platform/deny-network.ts': { of: 'node:', test: 'test/attachments/file-reader.unit.test.ts' },

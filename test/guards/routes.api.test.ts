@@ -317,6 +317,8 @@ describe('access', () => {
     const limit = { perSecond: 1, burst: 1 };
     installAccess(server, {
       keys,
+      connections: keys,
+      resourceMetadataUrl: 'http://localhost/.well-known/oauth-protected-resource/mcp',
       sessions,
       staff: { authenticate: unused },
       impersonations: keys,

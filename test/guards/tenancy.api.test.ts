@@ -17,6 +17,8 @@ const WITHOUT_TENANT = new Map([
   ['sign_ups', 'their organization does not exist yet; only the people role may read them'],
   ['sign_in_attempts', 'they belong to no organization; only the people role may read them'],
   ['known_devices', 'they belong to users; only the people role may read them'],
+  ['connection_clients', 'programs that registered themselves; only the people role may read them'],
+  ['connection_tokens', 'they belong to connections or nobody yet; only the people role may read them'],
   ['sessions', 'they belong to users; only the people role may read them'],
   ['deletions', 'they outlive the organization and contain only ids; only people and workers may read them'],
   ['staff_members', 'they belong to users; the API may read them only as the staff or people role'],

@@ -25,6 +25,7 @@ export const RESOURCES = [
   'ssoConfiguration',
   'ssoSetupLink',
   'approvedRecipient',
+  'connection',
 ] as const;
 export type Resource = (typeof RESOURCES)[number];
 export type ResourceIds = Partial<Record<Resource, string>>;
@@ -52,6 +53,7 @@ const RESOURCE_BY_SEGMENT: Record<string, Resource> = {
   sso: 'ssoConfiguration',
   'setup-links': 'ssoSetupLink',
   'approved-recipients': 'approvedRecipient',
+  connections: 'connection',
   '{effect}': 'listEntry',
 };
 /** Path parameters that are no ids. */

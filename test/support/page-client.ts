@@ -7,15 +7,25 @@ export interface PageClient {
   /** Opens a page, and follows redirects to other pages. */
   open(path: string): Promise<LightMyRequestResponse>;
   /** Submits the form of the last page with this action, with its hidden fields. Follows redirects. */
-  submit(action: string, fields?: Record<string, string>): Promise<LightMyRequestResponse>;
+  submit(action: string, fields?: Fields): Promise<LightMyRequestResponse>;
   /** Posts fields to a path without opening a page first. */
-  post(path: string, fields: Record<string, string>): Promise<LightMyRequestResponse>;
+  post(path: string, fields: Fields): Promise<LightMyRequestResponse>;
   readonly cookies: Map<string, string>;
   /** Path and query of the last page. */
   readonly path: string;
 }
 
+/** A list for a field that occurs several times. */
+export type Fields = Record<string, string | readonly string[]>;
+
 const MAX_REDIRECTS = 5;
+
+const encode = (fields: Fields): string =>
+  new URLSearchParams(
+    Object.entries(fields).flatMap(([name, value]) =>
+      [value].flat().map((one): [string, string] => [name, one]),
+    ),
+  ).toString();
 
 export function createPageClient(app: TestApp): PageClient {
   const cookies = new Map<string, string>();
@@ -23,7 +33,7 @@ export function createPageClient(app: TestApp): PageClient {
   let path = '/';
   let html = '';
 
-  async function send(method: 'GET' | 'POST', url: string, fields?: Record<string, string>) {
+  async function send(method: 'GET' | 'POST', url: string, fields?: Fields) {
     const response = await app.app.inject({
       method,
       url,
@@ -32,7 +42,7 @@ export function createPageClient(app: TestApp): PageClient {
         cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; '),
         ...(fields ? { 'content-type': 'application/x-www-form-urlencoded' } : {}),
       },
-      payload: fields ? new URLSearchParams(fields).toString() : undefined,
+      payload: fields ? encode(fields) : undefined,
     });
     for (const { name, value, maxAge } of response.cookies)
       if (value === '' || maxAge === 0) cookies.delete(name);

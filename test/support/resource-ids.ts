@@ -20,6 +20,7 @@ export async function readResourceIds(organizationId: string, environmentId: str
       where d.org_id = $1 and e.env_id = $2`,
     domain: `select id from domains ${whole}`,
     apiKey: `select id from api_keys ${whole}`,
+    connection: `select id from connections ${whole}`,
     approvedRecipient: `select id from approved_recipients ${place}`,
     export: `select id from exports ${whole}`,
     suppression: `select email as id from suppressions ${whole}`,

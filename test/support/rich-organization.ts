@@ -136,6 +136,20 @@ export async function createRichOrganization(
       permissions: ['export:create', 'keys:manage'],
       created_at: now,
     });
+    await insert('connections', {
+      id: ids('connection'),
+      ...org,
+      user_id: ownerId,
+      client_id: `https://${marker}.test/client.json`,
+      client_name: `Host ${marker}`,
+      redirect_to: `https://${marker}.test`,
+      permissions: ['messages:read'],
+      method: 'password',
+      factors: ['totp'],
+      authenticated_at: now,
+      expires_at: '2190-01-01T00:00:00.000Z',
+      created_at: now,
+    });
     await insert('domains', {
       id: domainId,
       ...org,

@@ -1,0 +1,73 @@
+import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Provider } from 'oidc-provider';
+
+/** What the library needs to know of a request. */
+export type IncomingCall = Pick<FastifyRequest, 'method' | 'url' | 'headers' | 'ip'>;
+
+/** What the authorization server answers. */
+export interface ProviderAnswer {
+  status: number;
+  headers: OutgoingHttpHeaders;
+  body: string;
+}
+
+/** Keeps what is sent in place of sending it. The library ends a response with its whole body. */
+class CapturedResponse extends ServerResponse {
+  text = '';
+  override end(...[body]: unknown[]): this {
+    if (typeof body === 'string' || body instanceof Uint8Array)
+      this.text = Buffer.from(body).toString('utf8');
+    return super.end();
+  }
+}
+
+/** A request and a response for the library, apart from those of the connection, whose answers pass the hooks of the service. */
+export function createExchange(
+  { issuer }: Provider,
+  { method, url, headers, ip }: IncomingCall,
+  body = '',
+): { request: IncomingMessage; response: CapturedResponse } {
+  const { host, protocol } = new URL(issuer);
+  const socket = new Socket();
+  const request = Object.assign(new IncomingMessage(socket), {
+    method,
+    url,
+    clientIp: ip,
+    headers: {
+      ...headers,
+      // The URLs in its answers are those of the configuration, whatever the client wrote.
+      host,
+      'x-forwarded-host': host,
+      'x-forwarded-proto': protocol.slice(0, -1),
+      'content-length': String(Buffer.byteLength(body)),
+    },
+  });
+  request.push(body);
+  request.push(null);
+  return { request, response: new CapturedResponse(request) };
+}
+
+/** Lets the library answer a request, whose body has been read. */
+export async function callProvider(
+  provider: Provider,
+  incoming: IncomingCall,
+  body?: string,
+): Promise<ProviderAnswer> {
+  const { request, response } = createExchange(provider, incoming, body);
+  await provider.callback()(request, response);
+  return {
+    status: response.statusCode,
+    headers: response.getHeaders(),
+    body: response.text,
+  };
+}
+
+/** Sends what the library answers. Its session is not used, so that its cookie does not reach browsers. */
+export function sendAnswer(reply: FastifyReply, { status, headers, body }: ProviderAnswer): FastifyReply {
+  const { 'content-length': _, 'set-cookie': cookies, ...others } = headers;
+  const kept = [cookies ?? []].flat().filter((cookie) => !String(cookie).startsWith('connect_session'));
+  if (kept.length > 0) reply.header('set-cookie', kept);
+  return reply.code(status).headers(others).send(body);
+}
