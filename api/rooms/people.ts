@@ -23,7 +23,7 @@ import type { ServiceOptions } from './service-options.ts';
 
 /** Organizations, the people in them, and how they sign in. */
 export function createPeopleRooms(
-  { config, database, outbox, logger }: ServiceOptions,
+  { config, database, outbox, logger, passwordParameters }: ServiceOptions,
   shared: SharedServices,
 ) {
   const { notifications: ownerNotifications, personNotifications } = shared;
@@ -31,7 +31,7 @@ export function createPeopleRooms(
   const egressOptions = readEgressOptions(config);
   const ownerNotices = createOwnerNotices(shared);
   const people = {
-    ...preparePeople({ ...shared, config, database }),
+    ...preparePeople({ ...shared, config, database, passwordParameters }),
     config,
     publicUrl,
     logger,

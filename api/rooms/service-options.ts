@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { FileReader } from '../../domain/attachments/text/file-reader.ts';
+import type { Argon2Parameters } from '../../domain/identity/password.ts';
 import type { HtmlConverter } from '../../domain/mime/converter/pool.ts';
 import type { Config } from '../../platform/config.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -23,5 +24,7 @@ export interface ServiceOptions {
   temporalRuns: WorkflowRuns;
   schedules: ScheduleReader;
   logger: Logger;
+  /** Default: what OWASP recommends. */
+  passwordParameters?: Argon2Parameters | undefined;
   metrics?: Pick<ServiceMetrics, 'events' | 'droppedRequests'>;
 }

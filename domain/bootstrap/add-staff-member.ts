@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Database } from '../../platform/database/database.ts';
-import { hashPassword } from '../identity/password.ts';
+import { createPasswordHashing } from '../identity/password.ts';
 import { enrollTotp, type TotpEnrollment } from '../people/mfa-enrollments.ts';
 import { createUser } from '../people/users.ts';
 import { setStaffRole } from '../staff/staff-roles.ts';
@@ -34,7 +34,7 @@ export async function addStaffMember(
 ): Promise<AddedStaffMember> {
   const email = address.toLowerCase();
   const password = randomBytes(18).toString('base64url');
-  const passwordHash = await hashPassword(password, null);
+  const passwordHash = await createPasswordHashing().hash(password, null);
   return database.systemTransaction(async ({ db, flush }) => {
     const existing = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
     const userId =

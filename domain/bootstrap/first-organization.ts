@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createApiKey } from '../api-keys/create-api-key.ts';
-import { hashPassword } from '../identity/password.ts';
+import { createPasswordHashing } from '../identity/password.ts';
 import { AGENT_PERMISSIONS, KEY_PERMISSIONS } from '../identity/permissions.ts';
 import { createOrganization } from '../organizations/create-organization.ts';
 import type { Tier } from '../organizations/tier.ts';
@@ -40,7 +40,7 @@ export async function createFirstOrganization(
   input: FirstOrganizationInput,
 ): Promise<FirstOrganization | null> {
   const ownerPassword = randomBytes(18).toString('base64url');
-  const passwordHash = await hashPassword(ownerPassword, null);
+  const passwordHash = await createPasswordHashing().hash(ownerPassword, null);
   return database.systemTransaction(async ({ db }) => {
     await lockKey(db, 'first-organization');
     if (await db.selectFrom('organizations').select('id').limit(1).executeTakeFirst()) return null;

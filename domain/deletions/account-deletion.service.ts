@@ -4,7 +4,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { recordOrganizationAudit, recordPersonAudit } from '../audit/record-audit.ts';
-import { verifyPassword } from '../identity/password.ts';
+import type { PasswordHashing } from '../identity/password.ts';
 import { type Client, type Person, requireFreshLogin } from '../identity/person.ts';
 import { invalidCredentials } from '../identity/sign-in-errors.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
@@ -39,6 +39,7 @@ export interface AccountDeletionOptions {
   outbox: Pick<Outbox, 'enqueue'>;
   notifications: PersonNotificationService;
   throttle: SignInThrottle;
+  passwordHashing: PasswordHashing;
   restoreDeleted: RestoreDeleted;
   /** Throws `conflict` if a subscription has to be canceled first. */
   requireDeletable(db: Db, organizationIds: readonly string[]): Promise<void>;
@@ -47,7 +48,8 @@ export interface AccountDeletionOptions {
 export type AccountDeletionService = ReturnType<typeof createAccountDeletionService>;
 
 export function createAccountDeletionService(options: AccountDeletionOptions) {
-  const { database, outbox, notifications, throttle, restoreDeleted, requireDeletable } = options;
+  const { database, outbox, notifications, throttle, passwordHashing, restoreDeleted, requireDeletable } =
+    options;
   return {
     /**
      * Deletes the person's account, and closes the organizations whose only member they are. Both can be recovered for 30
@@ -60,7 +62,7 @@ export function createAccountDeletionService(options: AccountDeletionOptions) {
      */
     async delete(person: Person, currentPassword: string | undefined): Promise<DeletionPeriod> {
       if (currentPassword === undefined) requireFreshLogin(person);
-      else await requireCurrentPassword({ database, throttle }, person, currentPassword);
+      else await requireCurrentPassword(options, person, currentPassword);
       return database.peopleTransaction(async (transaction) => {
         const { db } = transaction;
         // Locks the user first, as changes by staff do, who may give the user a role or suspend them at the same time.
@@ -139,7 +141,7 @@ export function createAccountDeletionService(options: AccountDeletionOptions) {
     const account = email.toLowerCase();
     const user = await throttle.run({ account, ip: client.ip }, async () => {
       const found = await findUser(database, account);
-      const isRight = await verifyPassword(found?.passwordHash ?? null, password, client.ip);
+      const isRight = await passwordHashing.verify(found?.passwordHash ?? null, password, client.ip);
       if (!found || !isRight) throw invalidCredentials();
       return found;
     });

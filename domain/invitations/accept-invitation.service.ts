@@ -5,7 +5,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { findSuspension, unauthenticated } from '../identity/authentication.ts';
-import { hashPassword } from '../identity/password.ts';
+import type { PasswordHashing } from '../identity/password.ts';
 import type { Client, Person } from '../identity/person.ts';
 import { findRequesterProblem } from '../identity/requester.ts';
 import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
@@ -64,8 +64,10 @@ interface FoundInvitation {
 export function createAcceptInvitationService({
   database,
   ownerNotices,
+  passwordHashing,
 }: {
   database: Database;
+  passwordHashing: PasswordHashing;
   ownerNotices: Pick<OwnerNotices, 'ownerJoined'>;
 }) {
   return {
@@ -90,7 +92,9 @@ export function createAcceptInvitationService({
       session?: PresentSession,
     ): Promise<SignedIn & { organizationId: string }> {
       const invitation = await findPending(database, input.token);
-      const newUser = session ? undefined : await prepareUser(invitation, input, client.ip);
+      const newUser = session
+        ? undefined
+        : await prepareUser(passwordHashing, invitation, { ...input, ip: client.ip });
       if (session) requireOwnInvitation(invitation, session, input);
       return database.peopleTransaction(async (transaction) => {
         const { db } = transaction;
@@ -167,9 +171,9 @@ function findByToken(db: Db, token: string): Promise<FoundInvitation | undefined
 
 /** The token proves the address. It never signs in to an existing account or changes its password. */
 async function prepareUser(
+  passwordHashing: PasswordHashing,
   { email, userId, isUserDeleted }: FoundInvitation,
-  { name, password }: Acceptance,
-  ip: string,
+  { name, password, ip }: Acceptance & { ip: string },
 ): Promise<Parameters<typeof createUser>[1]> {
   if (userId !== null)
     throw new AppError('conflict', {
@@ -187,7 +191,7 @@ async function prepareUser(
   return {
     email,
     name: safeName,
-    passwordHash: await hashPassword(password, ip),
+    passwordHash: await passwordHashing.hash(password, ip),
     emailVerifiedAt: new Date(),
   };
 }

@@ -5,6 +5,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { RECOVERY_DAYS } from '../../workflows/deletions/purge.contract.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
+import type { PasswordHashing } from '../identity/password.ts';
 import type { Client, Person } from '../identity/person.ts';
 import type { MemberRole } from '../identity/roles.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
@@ -50,6 +51,7 @@ export interface AccountOptions {
   database: Database;
   notifications: PersonNotificationService;
   throttle: SignInThrottle;
+  passwordHashing: PasswordHashing;
   ownDomains: readonly string[];
 }
 
@@ -57,7 +59,7 @@ const EMAIL_CHANGE_LIFETIME_MINUTES = 24 * 60;
 const MAX_CHANGES_PER_HOUR = 3;
 
 export function createAccountService(options: AccountOptions) {
-  const { database, notifications, throttle, ownDomains } = options;
+  const { database, notifications, ownDomains } = options;
   return {
     get: (userId: string): Promise<Account> =>
       database.peopleTransaction(({ db }) => readAccount(db, userId)),
@@ -96,7 +98,7 @@ export function createAccountService(options: AccountOptions) {
       { currentPassword, newEmail }: { currentPassword?: string; newEmail: string },
     ): Promise<void> {
       const email = normalizeAccountAddress(newEmail, '/body/new_email', ownDomains);
-      await requireCurrentPassword({ database, throttle }, person, currentPassword);
+      await requireCurrentPassword(options, person, currentPassword);
       await database.peopleTransaction(async (transaction) => {
         const { db } = transaction;
         await lockKey(db, 'email-changes', person.userId);

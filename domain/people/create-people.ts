@@ -2,6 +2,7 @@ import { bounceDomain, type Config } from '../../platform/config.ts';
 import { createSigner, type SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { OptionsOf } from '../../platform/options-of.ts';
+import { type Argon2Parameters, createPasswordHashing } from '../identity/password.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { createAccountService } from './account.service.ts';
 import { createMfaService } from './mfa.service.ts';
@@ -23,16 +24,19 @@ export function preparePeople({
   database,
   personNotifications,
   secretBox,
+  passwordParameters,
 }: {
   config: Config;
   database: Database;
   personNotifications: PersonNotificationService;
   secretBox: SecretBox;
+  passwordParameters?: Argon2Parameters | undefined;
 }) {
   return {
     database,
     notifications: personNotifications,
     throttle: createSignInThrottle({ database }),
+    passwordHashing: createPasswordHashing(passwordParameters),
     secretBox,
     recoverySigner: createSigner(config.SIGNING_KEY, 'recovery-code'),
     relyingParty: relyingPartyOf(config.PUBLIC_URL),

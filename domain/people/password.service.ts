@@ -3,7 +3,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
-import { hashPassword } from '../identity/password.ts';
+import type { PasswordHashing } from '../identity/password.ts';
 import type { Client, Person } from '../identity/person.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
@@ -22,13 +22,14 @@ export interface PasswordOptions {
   database: Database;
   notifications: PersonNotificationService;
   throttle: SignInThrottle;
+  passwordHashing: PasswordHashing;
 }
 
 const RESET_LIFETIME_MINUTES = 60;
 const MAX_RESETS_PER_HOUR = 3;
 
 export function createPasswordService(options: PasswordOptions) {
-  const { database, notifications, throttle } = options;
+  const { database, notifications, throttle, passwordHashing } = options;
   return {
     /**
      * Mails a token to reset the password, if an account has the address, at most three times an hour. The outcome is the
@@ -66,7 +67,7 @@ export function createPasswordService(options: PasswordOptions) {
      */
     async reset({ token, password }: { token: string; password: string }, client: Client): Promise<void> {
       requireStrongPassword(password, '/body/password');
-      const passwordHash = await hashPassword(password, client.ip);
+      const passwordHash = await passwordHashing.hash(password, client.ip);
       await throttle.run({ account: `reset:${client.ip}`, ip: client.ip }, () =>
         database.peopleTransaction(async (transaction) => {
           const { db } = transaction;
@@ -89,9 +90,9 @@ export function createPasswordService(options: PasswordOptions) {
       person: Person,
       { currentPassword, newPassword }: { currentPassword?: string; newPassword: string },
     ): Promise<void> {
-      const user = await requireCurrentPassword({ database, throttle }, person, currentPassword);
+      const user = await requireCurrentPassword(options, person, currentPassword);
       requireStrongPassword(newPassword, '/body/new_password', [user.email, user.name ?? '']);
-      const passwordHash = await hashPassword(newPassword, person.ip);
+      const passwordHash = await passwordHashing.hash(newPassword, person.ip);
       await database.peopleTransaction((transaction) =>
         setPassword(transaction, {
           userId: person.userId,

@@ -1,6 +1,6 @@
 import type { Database } from '../../platform/database/database.ts';
 import { invalid } from '../../platform/errors.ts';
-import { verifyPassword } from '../identity/password.ts';
+import type { PasswordHashing } from '../identity/password.ts';
 import { type Person, requireFreshLogin } from '../identity/person.ts';
 import { invalidCredentials } from '../identity/sign-in-errors.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
@@ -15,7 +15,11 @@ export type CurrentUser = Pick<User, 'id' | 'email' | 'name' | 'passwordHash'>;
  * @throws AppError `validation_error` for a missing password, `invalid_credentials`, `session_expired` or `rate_limited`.
  */
 export async function requireCurrentPassword(
-  { database, throttle }: { database: Database; throttle: SignInThrottle },
+  {
+    database,
+    throttle,
+    passwordHashing,
+  }: { database: Database; throttle: SignInThrottle; passwordHashing: PasswordHashing },
   person: Person,
   password: string | undefined,
 ): Promise<CurrentUser> {
@@ -39,7 +43,7 @@ export async function requireCurrentPassword(
   }
   // A separate counter, so that strangers who guess passwords at the sign-in cannot stop a person who is signed in.
   await throttle.run({ account: `person:${user.id}`, ip: null }, async () => {
-    if (!(await verifyPassword(user.passwordHash, password, person.ip))) throw invalidCredentials();
+    if (!(await passwordHashing.verify(user.passwordHash, password, person.ip))) throw invalidCredentials();
   });
   return user;
 }

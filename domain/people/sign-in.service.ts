@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/database/database.ts';
-import { verifyPassword } from '../identity/password.ts';
+import type { PasswordHashing } from '../identity/password.ts';
 import type { Client, Person } from '../identity/person.ts';
 import { invalidCredentials } from '../identity/sign-in-errors.ts';
 import { endSession } from '../sessions/session.service.ts';
@@ -17,9 +17,11 @@ export type SignInService = ReturnType<typeof createSignInService>;
 export function createSignInService({
   database,
   throttle,
+  passwordHashing,
 }: {
   database: Database;
   throttle: SignInThrottle;
+  passwordHashing: PasswordHashing;
 }) {
   return {
     /**
@@ -36,7 +38,7 @@ export function createSignInService({
       const device = { person: { email: account }, tokens: client.deviceTokens ?? [] };
       const userId = await throttle.run({ account, ip: client.ip, device }, async () => {
         const user = await findUserByEmail(database, account);
-        const isRight = await verifyPassword(user?.passwordHash ?? null, password, client.ip);
+        const isRight = await passwordHashing.verify(user?.passwordHash ?? null, password, client.ip);
         if (!user || !isRight) throw invalidCredentials();
         return user.id;
       });

@@ -6,7 +6,7 @@ import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { createApiKey } from '../api-keys/create-api-key.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
-import { hashPassword, verifyPassword } from '../identity/password.ts';
+import type { PasswordHashing } from '../identity/password.ts';
 import { KEY_PERMISSIONS } from '../identity/permissions.ts';
 import type { Client } from '../identity/person.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
@@ -49,6 +49,7 @@ export interface SignUpOptions {
   database: Database;
   notifications: PersonNotificationService;
   throttle: SignInThrottle;
+  passwordHashing: PasswordHashing;
   ownDomains: readonly string[];
   tier: Tier;
 }
@@ -57,7 +58,7 @@ const LIFETIME_HOURS = 24;
 const MAX_EMAILS_PER_HOUR = 3;
 
 export function createSignUpService(options: SignUpOptions) {
-  const { database, notifications, throttle, ownDomains, tier } = options;
+  const { database, notifications, throttle, passwordHashing, ownDomains, tier } = options;
   return {
     /**
      * Mails a token to the address. The outcome is the same whether or not an account has the address; if one has, the
@@ -71,7 +72,7 @@ export function createSignUpService(options: SignUpOptions) {
       const name = requireSafeName(input.name, '/body/name');
       const organizationName = requireSafeName(input.organizationName, '/body/organization_name');
       requireStrongPassword(input.password, '/body/password', [email, name, organizationName]);
-      const passwordHash = await hashPassword(input.password, client.ip);
+      const passwordHash = await passwordHashing.hash(input.password, client.ip);
       const mailed = createOneTimeToken();
       const browser = createOneTimeToken();
       await database.peopleTransaction(async (transaction) => {
@@ -123,7 +124,7 @@ export function createSignUpService(options: SignUpOptions) {
       // finishing the sign-up. The cost is the same for an unknown token.
       const account = signUp ? `sign-up:${signUp.id}` : `token:${token}`;
       await throttle.run({ account, ip: client.ip }, async () => {
-        if (!(await isSamePerson(signUp, { browserToken, password, ip: client.ip })))
+        if (!(await isSamePerson(passwordHashing, signUp, { browserToken, password, ip: client.ip })))
           throw invalidCredentials();
       });
       if (!signUp) throw invalidCredentials();
@@ -154,6 +155,7 @@ function findSignUp(database: Database, token: string) {
 }
 
 async function isSamePerson(
+  passwordHashing: PasswordHashing,
   signUp: PendingSignUp | undefined,
   {
     browserToken,
@@ -163,7 +165,7 @@ async function isSamePerson(
 ): Promise<boolean> {
   if (signUp && browserToken !== undefined && hashOneTimeToken(browserToken).equals(signUp.browserTokenHash))
     return true;
-  return verifyPassword(signUp?.passwordHash ?? null, password ?? '', ip);
+  return passwordHashing.verify(signUp?.passwordHash ?? null, password ?? '', ip);
 }
 
 async function complete(db: Db, signUp: PendingSignUp, client: Client, tier: Tier): Promise<VerifiedSignUp> {

@@ -1,10 +1,11 @@
-import { argon2Sync, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
+import { createPasswordHashing } from '../../domain/identity/password.ts';
 import { readAccountMail } from './account-mail.ts';
 import { createOrganization } from './organizations.ts';
 import { query } from './query.ts';
 import { createTestSession } from './sessions.ts';
-import type { TestApp } from './test-app.ts';
+import { QUICK_HASH, type TestApp } from './test-app.ts';
 
 export const PASSWORD = 'quiet-otter-marble-77';
 
@@ -39,22 +40,7 @@ export async function createAccountQuickly(app: TestApp): Promise<QuickAccount> 
   return { email, userId, organizationId, token };
 }
 
-/** Stored hashes have parameters of their own. The cheapest ones save each sign-in of a test 64 MiB and a tenth of a second. */
-function hashCheaply(password: string): string {
-  const nonce = randomBytes(16);
-  const tag = argon2Sync('argon2id', {
-    message: password.normalize('NFKC'),
-    nonce,
-    parallelism: 1,
-    tagLength: 32,
-    memory: 8,
-    passes: 1,
-  });
-  const [salt, hash] = [nonce, tag].map((bytes) => bytes.toString('base64').replace(/=+$/, ''));
-  return `$argon2id$v=19$m=8,t=1,p=1$${salt}$${hash}`;
-}
-
-const CHEAP_HASH = hashCheaply(PASSWORD);
+const CHEAP_HASH = await createPasswordHashing(QUICK_HASH).hash(PASSWORD, null);
 
 /** Signs up and verifies, over HTTP. */
 export async function createAccount(app: TestApp): Promise<TestAccount> {

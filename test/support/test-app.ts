@@ -22,6 +22,9 @@ import { testStack } from './stack.ts';
 /** Any 32 bytes. */
 const TEST_KEY = Buffer.alloc(32, 7).toString('base64');
 
+/** Real hashes would take a tenth of the test run. */
+export const QUICK_HASH = { memoryKib: 8, passes: 1, parallelism: 1 };
+
 export interface Call {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS';
   /** API key; unset sends no credential. */
@@ -134,6 +137,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       converter,
       fileReader,
       logger,
+      passwordParameters: QUICK_HASH,
     }),
   });
   const contract = readContract(app, config.PUBLIC_URL);
