@@ -22,7 +22,7 @@ import { testStack } from './stack.ts';
 /** Any 32 bytes. */
 const TEST_KEY = Buffer.alloc(32, 7).toString('base64');
 
-/** Real hashes would take a tenth of the test run. */
+/** Hashes with the parameters of the service take 64 MiB and a tenth of a second each. */
 export const QUICK_HASH = { memoryKib: 8, passes: 1, parallelism: 1 };
 
 export interface Call {
