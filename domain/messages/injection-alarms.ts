@@ -110,7 +110,9 @@ export function selectDemandingAlarm(
       where o.org_id = i.org_id and o.inbox_id = i.id and o.ends_at > now()
       order by o.ends_at desc limit ${MAX_READ_ALARMS}) a
     where a.thread_id = ${threadId}::text or a.message_id = ${anyOf(messageIds)}
-      or a.thread_id in (select f.thread_id from messages f where f.id = ${anyOf(messageIds)} and f.inbox_id = i.id)
+      or a.thread_id in (
+        select coalesce(t.merged_into_id, t.id) from messages f join threads t on t.id = f.thread_id
+        where f.id = ${anyOf(messageIds)} and f.inbox_id = i.id)
       or exists (select from (${others}) r where a.addresses is null or r.email = any (a.addresses))
       or exists ((${others}) except (
         select lower(p.email) from (

@@ -58,7 +58,7 @@ export async function mergeThreads(
   if (sourceIds.length === 0) return;
   const { db } = transaction;
   await moveMessages(db, { from: sourceIds, to: targetId, limit: MAX_MESSAGES_PER_MERGE });
-  await inheritState(db, { from: sourceIds, to: targetId });
+  await inheritState(db, inbox, { from: sourceIds, to: targetId });
   const merged = await db
     .updateTable('threads as source')
     .set((eb) => ({
@@ -98,11 +98,22 @@ export async function mergeThreads(
   }
 }
 
-async function inheritState(db: Db, { from, to }: { from: readonly string[]; to: string }): Promise<void> {
+async function inheritState(
+  db: Db,
+  inbox: Pick<Inbox, 'id' | 'organizationId'>,
+  { from, to }: { from: readonly string[]; to: string },
+): Promise<void> {
   await db
     // Sends in the thread that remains need the approval that an alarm in one of the others demands.
     .with('alarms', (cte) =>
-      cte.updateTable('injection_alarms').set({ thread_id: to }).where('thread_id', '=', anyOf(from)),
+      cte
+        .updateTable('injection_alarms')
+        .set({ thread_id: to })
+        .where('org_id', '=', inbox.organizationId)
+        .where('inbox_id', '=', inbox.id)
+        .where('thread_id', '=', anyOf(from))
+        // The sweep deletes the others at the same time, in another order.
+        .where('ends_at', '>', sql<Date>`now()`),
     )
     .updateTable('threads')
     .from((eb) =>

@@ -90,9 +90,9 @@ export function shortenDraft(draft: Answer, maxCharacters = TEXT_CHARACTERS): An
   );
 }
 
-function shortenApproval({ expires_at, decided_at, note }: Answer): Answer {
+function shortenApproval({ expires_at, decided_at, note, alarm_message_id }: Answer): Answer {
   return Object.fromEntries(
-    Object.entries({ expires_at, decided_at, note }).filter(([, value]) => !isEmpty(value)),
+    Object.entries({ expires_at, decided_at, note, alarm_message_id }).filter(([, value]) => !isEmpty(value)),
   );
 }
 
