@@ -151,7 +151,7 @@ const ALSO_NEEDED: Record<string, readonly Permission[]> = {
 /** Replies and forwards quote the original, so they require both permissions. */
 const NEED_BOTH = ['messages.reply', 'messages.forward'];
 /** Only people decide, whose roles include reading. */
-const FOR_PEOPLE = ['drafts.approve', 'drafts.reject'];
+const FOR_PEOPLE = ['drafts.approve', 'drafts.reject', 'messages.dismissInjection'];
 
 test('a key that may change but not read gets the minimal response, also of a replayed response', async () => {
   const existing = await readResourceIds(organizationId, environmentId);
