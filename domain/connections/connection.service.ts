@@ -22,12 +22,15 @@ export function createConnectionService({ database }: { database: Database }) {
      * @throws AppError `permission_denied` for a key without `members:manage`.
      */
     list: (scope: Scope, page: PageRequest): Promise<Page<ConnectionRow>> =>
-      database.read(scope, async ({ db }) => findPage(selectVisible(db, scope), 'connections.id', page)),
+      database.read(scope, async ({ db }) => {
+        if (!scope.member) requirePermission(scope, 'members:manage');
+        return findPage(selectVisible(db, scope), 'connections.id', page);
+      }),
 
     /**
      * Ends a connection at once, for its person or with `members:manage`.
      *
-     * @throws AppError `not_found`, also for a connection that has ended; `permission_denied` as {@link list}.
+     * @throws AppError `not_found`, also for a connection that has ended, and for a key without `members:manage`.
      */
     end: (scope: Scope, connectionId: string): Promise<void> =>
       database.transaction(scope, async ({ db }) => {
@@ -47,7 +50,6 @@ export function createConnectionService({ database }: { database: Database }) {
 function selectVisible(db: Db, scope: Scope) {
   const { organizationId, environmentId, environmentBound, inboxId, member } = scope;
   const seesAll = scope.permissions.has('members:manage');
-  if (!seesAll && !member) requirePermission(scope, 'members:manage');
   return db
     .selectFrom('connections')
     .select(columnsOf(ConnectionEntity))

@@ -8,6 +8,7 @@ import type { ApprovalMode } from '../../domain/policies/organization-policies.e
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import { DRAFT_REJECTED } from '../../workflows/drafts/await-approval.contract.ts';
+import { asToolCall, createConnection } from '../support/connections.ts';
 import { TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { setPolicies } from '../support/policies.ts';
@@ -108,6 +109,38 @@ const KEY_ENDS: Record<string, (world: World, keyId: string) => Promise<unknown>
   unknown: (_world, keyId) => query(app.worker, sql`delete from api_keys where id = ${keyId} returning id`),
 };
 
+/** What ends the right of a connection to send: its own end, and that of its person. */
+const CONNECTION_ENDS: Record<
+  string,
+  (world: World, connection: { id: string; userId: string }) => Promise<unknown>
+> = {
+  connection_ended: ({ owner }, { id }) =>
+    app.call(`/connections/${id}`, { method: 'DELETE', token: owner.token }),
+  connection_expired: (_world, { id }) =>
+    query(
+      app.worker,
+      sql`update connections set expires_at = now() - interval '1 second' where id = ${id} returning id`,
+    ),
+  permission_lost: (_world, { id }) =>
+    query(
+      app.worker,
+      sql`update connections set permissions = '{drafts:read,drafts:write}' where id = ${id} returning id`,
+    ),
+  'permission_lost by the person': ({ owner }, { userId }) =>
+    app.call(`/org/members/${userId}`, { method: 'PATCH', token: owner.token, body: { role: 'viewer' } }),
+  'not_a_member, without the end of the connection': (_world, { userId }) =>
+    query(app.worker, sql`delete from members where user_id = ${userId}`),
+  'connection_ended with the membership': ({ owner }, { userId }) =>
+    app.call(`/org/members/${userId}`, { method: 'DELETE', token: owner.token }),
+  account_closed: (_world, { userId }) =>
+    query(app.worker, sql`update users set status = 'suspended' where id = ${userId} returning id`),
+  out_of_reach: async ({ organization }, { id }) => {
+    const other = await createInbox(app.worker, organization);
+    await query(app.worker, sql`update connections set inbox_id = ${other.id} where id = ${id} returning id`);
+  },
+  unknown: (_world, { id }) => query(app.worker, sql`delete from connections where id = ${id} returning id`),
+};
+
 /** What ends the right of a person to send. */
 const PERSON_ENDS: Record<string, (world: World, userId: string) => Promise<unknown>> = {
   not_a_member: ({ owner }, userId) =>
@@ -153,6 +186,33 @@ describe('a scheduled send that is due', () => {
     );
     expect(entry?.details).toMatchObject({ decision: 'requester_not_allowed', refused: 'send', problem });
     expect(await sendDue(draft.id)).toBe('gone');
+  });
+
+  test.each(Object.keys(CONNECTION_ENDS))('of a connection is refused: %s', async (reason) => {
+    const world = await arrange();
+    const { organization, signIn, schedule, sendDue, readDraft, messages } = world;
+    const { userId } = await signIn('developer');
+    const { connectionId, token } = await createConnection(app.worker, { ...organization, userId });
+    const draft = await asToolCall(() => schedule(token));
+    expect(draft.send_status).toBe('scheduled');
+    await CONNECTION_ENDS[reason]?.(world, { id: connectionId, userId });
+    expect(await sendDue(draft.id)).toBe('refused');
+    expect(await readDraft(draft.id)).toMatchObject(REFUSED);
+    expect(await messages()).toEqual([]);
+    const [entry] = await query<{ details: object }>(
+      app.worker,
+      sql`select details from audit_entries where action = 'draft.rejected' and resource_id = ${draft.id}`,
+    );
+    expect(entry?.details).toMatchObject({ refused: 'send', problem: reason.split(/[ ,]/)[0] });
+  });
+
+  test('of a connection leaves while it may', async () => {
+    const { organization, signIn, schedule, sendDue, messages } = await arrange();
+    const { userId } = await signIn('developer');
+    const { token } = await createConnection(app.worker, { ...organization, userId });
+    const draft = await asToolCall(() => schedule(token));
+    expect(await sendDue(draft.id)).toBe('sent');
+    expect(await messages()).toHaveLength(1);
   });
 
   test.each(Object.keys(PERSON_ENDS))(

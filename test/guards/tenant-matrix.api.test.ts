@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { KEY_PERMISSIONS, PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { CONNECTION_PERMISSIONS, KEY_PERMISSIONS, PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { MEMBER_ROLES, type MemberRole, ROLE_PERMISSIONS } from '../../domain/identity/roles.ts';
 import { IMPERSONATION_PERMISSIONS } from '../../domain/impersonation/impersonation-access.ts';
 import { newId } from '../../platform/ids.ts';
 import {
   type Caller,
+  callAs,
   digestRows,
   isStream,
   listProbes,
@@ -16,6 +17,7 @@ import {
 } from '../support/access-matrix.ts';
 import { billingConfig } from '../support/billing-config.ts';
 
+import { createConnection } from '../support/connections.ts';
 import { impersonate } from '../support/impersonation.ts';
 import { createMemoryStorage } from '../support/mail-services.ts';
 import { buildRequest, findIdPositions, RESOURCES, type ResourceIds } from '../support/operations.ts';
@@ -75,6 +77,18 @@ async function createMember(role: MemberRole, organizationId: string): Promise<C
   };
 }
 
+/** A connection of an MCP host, for the tools of `/mcp`. Resources of its own are created by a key. */
+async function createConnected(
+  name: string,
+  organizationId: string,
+  binding: { environmentId?: string; inboxId?: string } = {},
+): Promise<Caller> {
+  const { own } = await createCaller(name, organizationId, binding);
+  const userId = await createTestUser(app.worker, { organizationId, role: 'owner' });
+  const { token } = await createConnection(app.worker, { organizationId, userId, ...binding });
+  return { name, token, permissions: new Set(CONNECTION_PERMISSIONS), own };
+}
+
 /** Staff in a support session with writing. Resources of its own are created by a key: some are forbidden to staff. */
 async function createSupportStaff(organizationId: string): Promise<Caller> {
   const { token: key } = await createKey(app.worker, { organizationId });
@@ -88,7 +102,7 @@ async function createSupportStaff(organizationId: string): Promise<Caller> {
   };
 }
 
-/** Keys, members and support staff of one organization, and all of another. */
+/** Keys, members, support staff and a connection of one organization, and all of another. */
 async function outsiders(): Promise<Case[]> {
   const [world, outside] = await Promise.all([createRichWorld(), createRichWorld()]);
   const { organizationId, environments } = outside;
@@ -112,11 +126,12 @@ async function outsiders(): Promise<Case[]> {
     ),
     ...MEMBER_ROLES.map((role) => createMember(role, organizationId)),
     createSupportStaff(organizationId),
+    createConnected('a connection of another organization', organizationId),
   ]);
   return callers.map((caller) => ({ caller, victim }));
 }
 
-/** Bound keys, and the rest of their own organization. */
+/** Bound keys and a bound connection, and the rest of their own organization. */
 async function insiders(): Promise<Case[]> {
   const { organizationId, environments } = await createRichWorld();
   const { production, sandbox } = environments;
@@ -139,6 +154,10 @@ async function insiders(): Promise<Case[]> {
     environmentId: production,
     inboxId: inbox.id,
   });
+  const connected = await createConnected('a connection of another inbox', organizationId, {
+    environmentId: production,
+    inboxId: inbox.id,
+  });
   const victimOf = (ids: ResourceIds, environmentId: string, marker: string): Victim => {
     const { organization: _own, domain: _domain, export: _export, ...foreign } = ids;
     const place = { environmentId, exceptInboxId: inbox.id };
@@ -149,6 +168,10 @@ async function insiders(): Promise<Case[]> {
   return [
     { caller: ofSandbox, victim: victimInProduction },
     { caller: ofInbox, victim: { ...victimInProduction, ids: besideInbox } },
+    {
+      caller: { ...connected, own: { domain, export: exportId, ...connected.own } },
+      victim: { ...victimInProduction, ids: besideInbox },
+    },
     {
       caller: {
         ...ofInbox,
@@ -217,8 +240,8 @@ describe('foreign ids', () => {
   });
 
   test.each([
-    ['of another organization', outsiders, 8, 150],
-    ['of another environment or inbox', insiders, 3, 60],
+    ['of another organization', outsiders, 9, 150],
+    ['of another environment or inbox', insiders, 4, 60],
   ])(
     '%s reach, change and show nothing',
     async (_whose, arrange, callers, minProbes) => {
@@ -251,8 +274,8 @@ describe('foreign ids', () => {
       for (const target of [{ thread_id: victim.ids.thread }, { in_reply_to: victim.ids.message }]) {
         const path = `/inboxes/${caller.own.inbox}/drafts`;
         const body = { to: [{ email: 'ada@people.example' }], ...target };
-        const draft = await app.call(path, { method: 'POST', token: caller.token, body });
-        const sent = await app.call(`/drafts/${draft.json().id}/send`, {
+        const draft = await callAs(app, path, { method: 'POST', token: caller.token, body });
+        const sent = await callAs(app, `/drafts/${draft.json().id}/send`, {
           method: 'POST',
           token: caller.token,
         });
@@ -345,8 +368,8 @@ describe('the role of a member', () => {
     const userId = await createTestUser(app.worker, { organizationId, role: 'owner' });
     const { token: session } = await createTestSession(app.worker, userId, { factors: ['totp'] });
     const body = { name: 'Bot', permissions: ['keys:manage', 'inboxes:write', 'inboxes:read'] };
-    const { token: key } = (await app.call('/api-keys', { method: 'POST', token: session, body })).json();
-    await app.call(`/org/members/${userId}`, { method: 'DELETE', token: owner });
+    const { token: key } = (await callAs(app, '/api-keys', { method: 'POST', token: session, body })).json();
+    await callAs(app, `/org/members/${userId}`, { method: 'DELETE', token: owner });
     const victim: Victim = { organizationId, ids: {}, markers: [], includesCaller: true };
     const before = await digestRows(victim);
     const requests = [

@@ -1,10 +1,12 @@
+import { isConnectionToken } from '../../domain/connections/connection-token.ts';
 import type { Permission } from '../../domain/identity/permissions.ts';
+import { asToolCall } from './connections.ts';
 import type { Contract, Operation } from './contract.ts';
 import { buildRequest, findIdPositions, type IdPosition, type ResourceIds, withId } from './operations.ts';
 import { asSchemaOwner } from './rich-organization.ts';
 import type { Call, TestApp } from './test-app.ts';
 
-/** Somebody who must not reach the victim: a key, or the session of a person. */
+/** Somebody who must not reach the victim: a key, a connection, or the session of a person. */
 export interface Caller {
   name: string;
   /** The value of Authorization is `Bearer {token}`. */
@@ -114,6 +116,12 @@ function hasOwnPath(
     .every(({ resource }) => own[resource] !== undefined);
 }
 
+/** Calls an operation with any credential. A connection works for tools alone, which call the same operations. */
+export function callAs(app: Pick<TestApp, 'call'>, path: string, call: Call) {
+  const send = () => app.call(path, call);
+  return isConnectionToken(call.token ?? '') ? asToolCall(send) : send();
+}
+
 const CONCURRENCY = 8;
 
 /** Makes all requests. @returns the violations, which `check` describes. */
@@ -127,7 +135,7 @@ export async function probeAll(
   const work = async () => {
     for (const [index, probe] of queue) {
       const headers = { ...probe.call.headers, 'x-forwarded-for': `192.0.${index >> 8}.${index & 255}` };
-      const { statusCode, body } = await app.call(probe.path, { ...probe.call, headers });
+      const { statusCode, body } = await callAs(app, probe.path, { ...probe.call, headers });
       const violation = check(probe, statusCode, body);
       if (violation !== undefined)
         violations.push(`${probe.name}: ${statusCode} ${violation} ${body.slice(0, 300)}`);

@@ -136,8 +136,9 @@ export async function createRichOrganization(
       permissions: ['export:create', 'keys:manage'],
       created_at: now,
     });
+    const connectionId = ids('connection');
     await insert('connections', {
-      id: ids('connection'),
+      id: connectionId,
       ...org,
       user_id: ownerId,
       client_id: `https://${marker}.test/client.json`,
@@ -147,6 +148,15 @@ export async function createRichOrganization(
       method: 'password',
       factors: ['totp'],
       authenticated_at: now,
+      expires_at: '2190-01-01T00:00:00.000Z',
+      created_at: now,
+    });
+    // Without a token that works, the sweep of another test would end the connection.
+    await insert('connection_tokens', {
+      token_hash: randomBytes(32),
+      kind: 'refresh_token',
+      connection_id: connectionId,
+      payload: '{}',
       expires_at: '2190-01-01T00:00:00.000Z',
       created_at: now,
     });
