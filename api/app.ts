@@ -175,7 +175,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     heartbeatMs: config.STREAM_HEARTBEAT_MS,
   });
   await app.register(
-    mcpRoutes({ operations: callableOperations, checkOrigin: createOriginCheck(config), publicUrl }),
+    mcpRoutes({
+      operations: callableOperations,
+      checkOrigin: createOriginCheck(config),
+      publicUrl,
+    }),
   );
   await app.ready();
   return app;

@@ -134,6 +134,12 @@ test('waits take their place among those of the credential', async () => {
   await untilWaiting(0);
 });
 
+test('a subscription ends at once, and holds no place: the service announces nothing to hosts', async () => {
+  const { tools } = await arrange();
+  const subscription = await tools.client.listen({ toolsListChanged: true });
+  expect(await subscription.closed).toBe('graceful');
+});
+
 test('a revoked key ends its waits', async () => {
   const revoked = await createOrganization(app.worker);
   const inbox = await createInbox(app.worker, revoked);

@@ -40,10 +40,12 @@ const REPLAYED = {
   note: 'Nothing was sent again: this is the answer of the first call. To send it once more, use a new idempotency_key.',
 };
 
-function describeWait({ send_status: status, send_at: sendAt }: Answer): string {
-  if (status === 'pending_approval')
-    return 'Nothing has been sent: a person must approve it first. Tell the user, and wait with get_draft and wait_seconds.';
-  return `It will be sent at ${sendAt}, unless the draft is changed or deleted.`;
+function describeWait({ send_status: status, send_at: sendAt, approval }: Answer): string {
+  if (status !== 'pending_approval')
+    return `It will be sent at ${sendAt}, unless the draft is changed or deleted.`;
+  const alarm = (approval as Answer | undefined)?.alarm_message_id;
+  const why = alarm ? ` Message ${alarm} shows signs of prompt injection.` : '';
+  return `Nothing has been sent: a person must approve it first.${why} Tell the user, and wait with get_draft and wait_seconds.`;
 }
 
 export const DRAFT = [
@@ -90,10 +92,9 @@ export function shortenDraft(draft: Answer, maxCharacters = TEXT_CHARACTERS): An
   );
 }
 
-function shortenApproval({ expires_at, decided_at, note, alarm_message_id }: Answer): Answer {
-  return Object.fromEntries(
-    Object.entries({ expires_at, decided_at, note, alarm_message_id }).filter(([, value]) => !isEmpty(value)),
-  );
+function shortenApproval({ signals, alarm_message_id, expires_at, decided_at, note }: Answer): Answer {
+  const shown = { signals, alarm_message_id, expires_at, decided_at, note };
+  return Object.fromEntries(Object.entries(shown).filter(([, value]) => !isEmpty(value)));
 }
 
 const isEmpty = (value: unknown): boolean =>
