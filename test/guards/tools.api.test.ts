@@ -48,6 +48,15 @@ describe('the tools', () => {
     expect(new Set(TOOLS.map(({ name }) => name)).size).toBe(TOOLS.length);
   });
 
+  test('stand in docs/mcp.md, all of them and no others', () => {
+    const table = readFileSync('docs/mcp.md', 'utf8').split('## Tools')[1]?.split('\n\n')[1] ?? '';
+    const documented = table
+      .split('\n')
+      .slice(2)
+      .flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, name = '']) => name));
+    expect(documented.sort()).toEqual(TOOLS.map(({ name }) => name).sort());
+  });
+
   test('approve nothing, and change nothing that only people may change', () => {
     const forbidden = /approv|reject|dismiss|apiKeys|webhook|polic|member|domains|exports/i;
     expect(TOOLS.flatMap(({ operations }) => operations).filter((id) => forbidden.test(id))).toEqual([]);
