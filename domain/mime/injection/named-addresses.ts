@@ -3,8 +3,11 @@ import { toAddressKey } from '../mail-address.ts';
 export const MAX_NAMED_ADDRESSES = 200;
 /** Together. No honest message needs more, and the time to read it is spent on every alarm. */
 const MAX_SEARCHED_CHARACTERS = 2_000_000;
-/** How the `@` is written in HTML and in the target of a link. */
-const WRITTEN_AT = /%40|&#0{0,9}64;|&#x0{0,9}40;|&commat;/gi;
+/** How a character is written in HTML, and in the target of a link. */
+const WRITTEN_CHARACTER = /&#0{0,5}(\d{2,3});|&#x0{0,5}([\da-f]{2});|%([\da-f]{2})|&(commat|period);/gi;
+const NAMED_CHARACTERS: Record<string, string> = { commat: '@', period: '.' };
+/** Zero-width spaces, soft hyphens and other characters that no one sees. */
+const INVISIBLE = /\p{Default_Ignorable_Code_Point}/gu;
 /** RFC 5321 section 4.5.3.1. */
 const MAX_LOCAL_CHARACTERS = 64;
 const MAX_DOMAIN_CHARACTERS = 253;
@@ -25,7 +28,7 @@ export function findNamedAddresses(texts: readonly string[]): string[] | null {
   if (texts.reduce((sum, { length }) => sum + length, 0) > MAX_SEARCHED_CHARACTERS) return null;
   const found = new Set<string>();
   for (const text of texts) {
-    const parts = text.normalize('NFKC').replace(WRITTEN_AT, '@').split('@');
+    const parts = readCharacters(text).split('@');
     for (let index = 1; index < parts.length; index += 1) {
       const locals = listLocalParts(parts[index - 1] ?? '');
       const domains = locals.length === 0 ? [] : listDomains(parts[index] ?? '');
@@ -38,6 +41,17 @@ export function findNamedAddresses(texts: readonly string[]): string[] | null {
     }
   }
   return [...found];
+}
+
+function readCharacters(text: string): string {
+  return text
+    .normalize('NFKC')
+    .replace(INVISIBLE, '')
+    .replace(WRITTEN_CHARACTER, (written, decimal, hex, percent, name: string | undefined) => {
+      if (name !== undefined) return NAMED_CHARACTERS[name.toLowerCase()] ?? written;
+      const code = decimal === undefined ? Number.parseInt(hex ?? percent, 16) : Number(decimal);
+      return code > 0x20 && code < 0x7f ? String.fromCharCode(code) : written;
+    });
 }
 
 /** Of `?to=*ada` also `ada`. */
