@@ -22,13 +22,12 @@ import { createGuardedFetch } from '../../platform/egress/guarded-fetch.ts';
 import type { ServiceOptions } from './service-options.ts';
 
 /** Organizations, the people in them, and how they sign in. */
-export function createPeopleRooms(
-  { config, database, outbox, logger, passwordParameters }: ServiceOptions,
-  shared: SharedServices,
-) {
+export function createPeopleRooms(options: ServiceOptions, shared: SharedServices) {
+  const { config, database, outbox, logger, passwordParameters } = options;
   const { notifications: ownerNotifications, personNotifications } = shared;
   const publicUrl = config.PUBLIC_URL.replace(/\/+$/, '');
   const egressOptions = readEgressOptions(config);
+  const { guardedFetch = createGuardedFetch(createEgress(egressOptions)) } = options;
   const ownerNotices = createOwnerNotices(shared);
   const people = {
     ...preparePeople({ ...shared, config, database, passwordParameters }),
@@ -40,7 +39,6 @@ export function createPeopleRooms(
     ownerNotifications,
     restoreDeleted: createRestoreDeleted({ outbox, notifications: personNotifications }),
   };
-  const guardedFetch = createGuardedFetch(createEgress(egressOptions));
   return {
     ...createOrganizations({
       database,

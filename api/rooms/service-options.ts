@@ -4,6 +4,7 @@ import type { Argon2Parameters } from '../../domain/identity/password.ts';
 import type { HtmlConverter } from '../../domain/mime/converter/pool.ts';
 import type { Config } from '../../platform/config.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { GuardedFetch } from '../../platform/egress/guarded-fetch.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { ServiceMetrics } from '../../platform/service-metrics.ts';
 import type { SesObjects } from '../../platform/ses-objects.ts';
@@ -24,6 +25,8 @@ export interface ServiceOptions {
   temporalRuns: WorkflowRuns;
   schedules: ScheduleReader;
   logger: Logger;
+  /** HTTP to addresses that strangers choose. Default: within the limits of the settings. */
+  guardedFetch?: GuardedFetch;
   /** Default: what OWASP recommends. */
   passwordParameters?: Argon2Parameters | undefined;
   metrics?: Pick<ServiceMetrics, 'events' | 'droppedRequests'>;

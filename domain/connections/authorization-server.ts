@@ -6,11 +6,11 @@ import type { Database } from '../../platform/database/database.ts';
 import type { GuardedFetch } from '../../platform/egress/guarded-fetch.ts';
 import { CONNECTION_PERMISSIONS } from '../identity/permissions.ts';
 import { createClientAdapter } from './client-adapter.ts';
-import { readClientMetadata } from './client-metadata.ts';
 import type { ConnectionTokenKind } from './connection.entity.ts';
 import { createAccessToken, createRefreshToken, refreshTokenOf } from './connection-token.ts';
 import { endConnectionOfClient } from './end-connections.ts';
 import { createGrantAdapter } from './grant-adapter.ts';
+import { createDocumentFetch } from './metadata-document.ts';
 import { markClientUsed } from './registered-clients.ts';
 import { RegistrationLimitError } from './registration-limit.ts';
 import { createTokenAdapter } from './token-adapter.ts';
@@ -193,24 +193,9 @@ function clientSettings({ guardedFetch }: AuthorizationServerOptions) {
     // Programs in a browser reach the token endpoint if their redirect address has the same origin.
     clientBasedCORS: (_context: Context, origin: string, { redirectUris }: { redirectUris: string[] }) =>
       redirectUris.some((uri) => URL.parse(uri)?.origin === origin),
-    fetch: (url: string) => fetchMetadataDocument(guardedFetch, url),
+    fetch: createDocumentFetch(guardedFetch, () => Provider.ctx?.req.clientIp ?? ''),
   };
 }
-
-/** Reads a client's metadata document, and answers with what counts of it. Redirects are not followed. */
-async function fetchMetadataDocument(guardedFetch: GuardedFetch, url: string): Promise<Response> {
-  const response = await guardedFetch(url, { headers: { accept: 'application/json' } });
-  if (response.status !== 200) return response;
-  const text = await response.text();
-  if (text.length > MAX_DOCUMENT_CHARACTERS) throw new Error('The metadata document is too long.');
-  const document: unknown = JSON.parse(text);
-  if (typeof document !== 'object' || document === null || Array.isArray(document))
-    return Response.json(null);
-  const { client_id } = document as Record<string, unknown>;
-  return Response.json({ ...readClientMetadata(document as Record<string, unknown>), client_id });
-}
-
-const MAX_DOCUMENT_CHARACTERS = 5 * 1024;
 
 const OFF = { enabled: false };
 

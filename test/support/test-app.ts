@@ -8,6 +8,7 @@ import { createHtmlConverter } from '../../domain/mime/converter/pool.ts';
 import { type Config, loadConfig } from '../../platform/config.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';
 import { createDependencies, type Dependencies } from '../../platform/dependencies.ts';
+import type { GuardedFetch } from '../../platform/egress/guarded-fetch.ts';
 import { createOutbox, type Outbox } from '../../platform/outbox/outbox.ts';
 import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import type { QueueAges } from '../../platform/outbox/queue-ages.ts';
@@ -73,6 +74,8 @@ export interface TestAppOptions {
   databaseUrl?: string;
   /** The same for the workers' login. */
   workerUrl?: string;
+  /** Replaces HTTP to addresses that strangers choose. */
+  guardedFetch?: GuardedFetch;
   /** How long a body may stand still. */
   bodyStallTimeoutMs?: number;
   /** Takes each line of the log, from `info`. */
@@ -137,6 +140,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       converter,
       fileReader,
       logger,
+      guardedFetch: options.guardedFetch,
       passwordParameters: QUICK_HASH,
     }),
   });
