@@ -1,9 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import { startAuthorizingProxy } from '../support/authorizing-proxy.ts';
-import { runScenario } from '../support/conformance-suite.ts';
+import { runRequirements, runScenario } from '../support/conformance-suite.ts';
 import { toolsUrl } from '../support/mcp-client.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
+import { startSuiteServer } from '../support/suite-server.ts';
 import { useResource } from '../support/use-resource.ts';
 
 const app = useTestApp();
@@ -49,5 +50,32 @@ describe.each(Object.entries(SCENARIOS))('the official suite at revision %s', (r
       expect(passed.length).toBeGreaterThan(0);
     },
     90_000,
+  );
+});
+
+/** What a server without sessions cannot do: ask its client in the middle of a call, and announce changes later. */
+const NEEDS_A_SESSION: Record<string, readonly string[]> = {
+  '2026-07-28': [],
+  '2025-11-25': [
+    'tools-call-sampling',
+    'tools-call-elicitation',
+    'elicitation-sep1034-defaults',
+    'elicitation-sep1330-enums',
+    'resources-subscribe',
+    'resources-unsubscribe',
+  ],
+};
+
+describe('the transport, with the tools that the official suite asks for', () => {
+  const suite = useResource(startSuiteServer, (started) => started.stop());
+
+  test.each(Object.entries(NEEDS_A_SESSION))(
+    'does what revision %s requires',
+    async (revision, exceptions) => {
+      const { passed, failed } = await runRequirements(suite.url, revision);
+      expect(failed).toEqual(exceptions);
+      expect(passed.length).toBeGreaterThan(20);
+    },
+    300_000,
   );
 });
