@@ -13,7 +13,7 @@ const ALARM_MS = 24 * 3_600_000;
 const MAX_LISTED_ALARMS = 50;
 const MAX_READ_ALARMS = 2 * MAX_LISTED_ALARMS;
 /** An address that the inbox wrote to before these messages counts as new. */
-const RECENT_SENDS = 10_000;
+const RECENT_SENDS = 5_000;
 
 /** SQL: the policy of the organization, whose row is `op`, and which may have none. */
 const AFTER_ALARM = sql`coalesce(op.after_alarm, ${DEFAULT_POLICIES.afterAlarm})`;

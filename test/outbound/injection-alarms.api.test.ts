@@ -221,6 +221,33 @@ describe('after an alarm a person approves what a key sends', () => {
     expect((await send(FRIEND)).statusCode).toBe(202);
   });
 
+  test('to an address that it wrote to long ago, more than 5,000 messages before', async () => {
+    const { attack, send, inbox } = await arrange();
+    const { id, thread_id: threadId } = (await send(FRIEND)).json();
+    const writeMore = async (count: number, prefix: string) => {
+      await query(
+        app.worker,
+        sql`insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
+            reply_to, subject, headers)
+          select ${id} || ${prefix} || n, org_id, env_id, inbox_id, thread_id, direction, 'sent', from_email, '[]', '[]', '[]',
+            '[]', '', '{}' from messages, generate_series(1, ${count}::int) n where id = ${id}`,
+      );
+      await query(
+        app.worker,
+        sql`insert into message_recipients (message_id, position, org_id, field, email)
+          select id, 0, org_id, 'to', 'other@people.example' from messages
+          where thread_id = ${threadId} and id like ${`${id}${prefix}%`}`,
+      );
+    };
+    await writeMore(4_999, 'a');
+    await attack();
+    expect((await send(FRIEND)).statusCode).toBe(201);
+    await writeMore(5_000, 'b');
+    await query(app.worker, sql`delete from messages where inbox_id = ${inbox.id} and id > ${`${id}b~`}`);
+    expect((await send(FRIEND)).statusCode).toBe(202);
+    expect((await send('other@people.example')).statusCode).toBe(201);
+  });
+
   test('in a thread that it joins by a merge', async () => {
     const { attack, befriend, post, receive } = await arrange();
     await befriend();
