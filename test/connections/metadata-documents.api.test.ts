@@ -1,11 +1,6 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
-import { generate } from 'selfsigned';
-import { createEgress } from '../../platform/egress/egress.ts';
-import { createGuardedFetch } from '../../platform/egress/guarded-fetch.ts';
 import { createAccountQuickly } from '../support/accounts.ts';
+import { fetchFrom, INTERNAL, type Published, startClientSite } from '../support/client-site.ts';
 import {
   consent,
   createOauthClient,
@@ -17,78 +12,11 @@ import { createPageClient } from '../support/page-client.ts';
 import { useTestApp } from '../support/resources.ts';
 import { useResource } from '../support/use-resource.ts';
 
-/** The public address of the tests. All others are internal. */
-const PUBLIC = '127.0.0.1';
-const INTERNAL: Record<string, string> = {
-  'loopback.example': '127.0.0.2',
-  'private.example': '10.0.0.1',
-  'metadata.example': '169.254.169.254',
-  'six.example': '::1',
-};
-
-interface Published {
-  status?: number;
-  headers?: Record<string, string>;
-  body: string;
-}
-
-/** Serves documents over HTTPS at every address of this host, and counts the connections. */
-async function startSite() {
-  const { private: key, cert } = await generate([{ name: 'commonName', value: 'host.example' }], {
-    keySize: 2048,
-    extensions: [
-      {
-        name: 'subjectAltName',
-        altNames: ['host.example', ...Object.keys(INTERNAL)].map((value) => ({ type: 2, value })),
-      },
-    ],
-  } as never);
-  const documents = new Map<string, Published>();
-  const requests: string[] = [];
-  let connections = 0;
-  const server: Server = createServer({ key, cert }, (request, response) => {
-    requests.push(request.url ?? '');
-    const {
-      status = 200,
-      headers = {},
-      body,
-    } = documents.get(request.url ?? '') ?? { status: 404, body: '' };
-    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
-  });
-  server.on('connection', () => {
-    connections += 1;
-  });
-  server.listen(0, '0.0.0.0');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return {
-    cert,
-    port,
-    requests,
-    documents,
-    connections: () => connections,
-    origin: `https://host.example:${port}`,
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
-}
-
-const site = useResource(startSite, (started) => started.close());
+const site = useResource(startClientSite, (started) => started.close());
 
 const app = useTestApp(() => ({
   config: { TRUST_PROXY: '127.0.0.1' },
-  guardedFetch: createGuardedFetch(
-    createEgress({
-      allow: [`${PUBLIC}/32`],
-      allowPorts: 'any',
-      requireHttps: true,
-      certificateAuthorities: [site.cert],
-      lookup: async (host) => [host === 'host.example' ? PUBLIC : (INTERNAL[host] ?? '192.0.2.1')],
-    }),
-  ),
+  guardedFetch: fetchFrom(site),
 }));
 
 let number = 0;
