@@ -40,6 +40,7 @@ export const NOTICES = {
   'invitation-revoked': 'The invitation is revoked.',
   'setup-link-sent': 'The set-up link is on its way.',
   'key-revoked': 'The API key is revoked.',
+  'connection-ended': 'The connection is ended. The program can do nothing more here.',
   done: 'Done. The change is in the log below.',
   'payment-under-way':
     'Thank you. The plan changes as soon as the payment is confirmed, usually within a minute.',

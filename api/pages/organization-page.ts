@@ -3,6 +3,7 @@ import type { AnnouncementService } from '../../domain/announcements/announcemen
 import type { ApiKeyService } from '../../domain/api-keys/api-key.service.ts';
 import type { AuditLogService } from '../../domain/audit/audit-log.service.ts';
 import type { BillingService } from '../../domain/billing/billing.service.ts';
+import type { ConnectionService } from '../../domain/connections/connection.service.ts';
 import type { Permission } from '../../domain/identity/permissions.ts';
 import { isRoleWithin, MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import type { InvitationService } from '../../domain/invitations/invitation.service.ts';
@@ -21,6 +22,7 @@ export interface OrganizationPageDependencies {
   members: MemberService;
   invitations: InvitationService;
   apiKeys: ApiKeyService;
+  connections: ConnectionService;
   policies: PolicyService;
   policyPreviews: PolicyPreviewService;
   auditLog: AuditLogService;
@@ -40,6 +42,7 @@ export async function showOrganization(
     members,
     invitations,
     apiKeys,
+    connections,
     policies,
     auditLog,
     announcements,
@@ -59,6 +62,9 @@ export async function showOrganization(
   const pending = can('members:manage')
     ? await invitations.list(scope, { status: 'pending' }, LISTED)
     : undefined;
+  // Staff in a support session see those of the organization only with that permission.
+  const seesConnections = scope.member !== undefined || can('members:manage');
+  const connected = seesConnections ? await connections.list(scope, { ...LISTED, order: 'desc' }) : undefined;
   return pages.send(request, reply, {
     template: 'organization',
     title: organization.name,
@@ -73,6 +79,10 @@ export async function showOrganization(
       hasMoreMembers: memberPage?.next != null,
       invitations: pending?.items ?? [],
       keys: can('keys:manage') ? (await apiKeys.list(scope, {}, { ...LISTED, order: 'desc' })).items : [],
+      connections: (connected?.items ?? []).map((connection) => ({
+        ...connection,
+        isOwn: connection.userId === scope.member?.person.userId,
+      })),
       policies: can('policies:manage') ? await policies.get(scope) : undefined,
       audit: can('audit:read') ? (await auditLog.list(scope, {}, LATEST)).items : [],
       ip: request.ip,
@@ -83,6 +93,7 @@ export async function showOrganization(
         ...(can('members:read') ? ['members'] : []),
         ...(can('members:manage') ? ['invitations'] : []),
         ...(can('keys:manage') ? ['keys'] : []),
+        ...(seesConnections ? ['connections'] : []),
         ...(can('policies:manage') ? ['policies'] : []),
         ...(can('sso:manage') ? ['sign-on'] : []),
         ...(mayChange('billing:manage') && billing ? ['billing'] : []),

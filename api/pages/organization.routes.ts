@@ -23,7 +23,7 @@ const ROTATION_OVERLAP_SECONDS = 86_400;
 export const organizationPages =
   (dependencies: OrganizationPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { pages, members, apiKeys, policies, policyPreviews } = dependencies;
+    const { pages, members, apiKeys, connections, policies, policyPreviews } = dependencies;
 
     const show = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
       showOrganization(dependencies, request, reply, problem);
@@ -142,6 +142,22 @@ export const organizationPages =
       async (request, reply) => {
         const revoking = apiKeys.revoke(request.scope, request.body.key_id, { children: false });
         return finish(request, reply, revoking, 'key-revoked');
+      },
+    );
+
+    app.post(
+      '/organization/connections/end',
+      {
+        config: { permission: 'usage:read', impersonation: 'never' },
+        schema: {
+          operationId: 'pages.endConnection',
+          querystring: OrganizationQuery,
+          body: strictObject({ connection_id: text(64) }),
+        },
+      },
+      async (request, reply) => {
+        const ending = connections.end(request.scope, request.body.connection_id);
+        return finish(request, reply, ending, 'connection-ended');
       },
     );
 

@@ -459,6 +459,33 @@ describe('GET and DELETE /connections', () => {
     );
   });
 
+  test('the page of the organization shows them, and ends one', async () => {
+    const { account, connectionId } = await connect(app);
+    const browser = await signedInBrowser(app, account.email);
+    const page = await browser.open('/organization');
+    expect(page.body).toContain('Test host</strong>');
+    expect(page.body).toContain('https://host.example, whole organization');
+    const ended = await browser.submit(`/organization/connections/end?org=${account.organizationId}`);
+    expect(ended.body).toContain('The connection is ended.');
+    expect(ended.body).not.toContain(`value="${connectionId}"`);
+    expect((await app.call('/connections', { token: account.token })).json().data).toEqual([]);
+  });
+
+  test('a person cannot connect a program to a suspended organization', async () => {
+    const account = await createAccountQuickly(app);
+    const client = await registerClient(app);
+    const browser = await signedInBrowser(app, account.email);
+    const { action, fields } = await openConsent(browser, client.authorizePath());
+    await query(
+      app.worker,
+      sql`update organizations set status = 'suspended' where id = ${account.organizationId}`,
+    );
+    const refused = await browser.submit(action, { ...fields, decision: 'allow' });
+    expect(refused.statusCode).toBe(403);
+    const rows = await query(app.worker, sql`select 1 from connections where user_id = ${account.userId}`);
+    expect(rows).toEqual([]);
+  });
+
   test('a member who leaves takes no connection along', async () => {
     const { account } = await connect(app);
     const { organizationId } = account;
