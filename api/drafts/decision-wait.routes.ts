@@ -26,7 +26,9 @@ export const DraftOutcomeRecord = resource(
         'sent: it became message_id. approved: it is scheduled, and will be sent at send_at. rejected, failed: send_error says why, and the draft can be changed and sent again.',
     }),
     message_id: nullableText(128, { description: 'The message that the draft became; null unless sent.' }),
-    send_at: nullableTimestamp('When an approved or rejected draft is, or was, to be sent; null: at once.'),
+    send_at: nullableTimestamp(
+      'When an approved or rejected draft is, or was, to be sent; null: at once. Null if it was sent: the message has the date.',
+    ),
     send_error: nullableText(4096, { description: 'Why the draft was not sent; otherwise null.' }),
     note: nullableText(MAX_NOTE_LENGTH, { description: 'What the approver noted; otherwise null.' }),
   },

@@ -128,7 +128,7 @@ export const inboxRoutes =
           operationId: 'inboxes.delete',
           summary: 'Delete an inbox',
           description:
-            'Cancels queued messages and rejects further mail. Messages stay readable; purge=true deletes them, also for an inbox that was already deleted.',
+            'Cancels queued messages and rejects further mail. Messages stay readable; purge=true deletes them, also for an inbox that was already deleted. The inbox then has the status purging, and answers 404 at the end.',
           tags: ['Inboxes'],
           params: InboxParams,
           querystring: strictObject({

@@ -88,6 +88,8 @@ export const messageRoutes =
         schema: {
           operationId: 'messages.list',
           summary: 'List the messages of an inbox',
+          description:
+            'Newest first. For what arrived after a message that you know: GET /api/v1/inboxes/{id}/messages/wait?since={message id}.',
           tags: ['Messages'],
           params: InboxParams,
           querystring: MessageQuery,

@@ -18,12 +18,10 @@ export const AGENT_OPERATIONS: readonly string[] = [
   'messages.cancel',
   'messages.changeLabels',
   'threads.get',
-  'threads.wait',
   'attachments.upload',
   'attachments.get',
   'attachments.text',
   'drafts.create',
-  'drafts.list',
   'drafts.get',
   'drafts.update',
   'drafts.send',
@@ -37,7 +35,9 @@ export const AGENT_OPERATIONS: readonly string[] = [
   'domains.create',
   'domains.verify',
   'apiKeys.create',
+  'apiKeys.delete',
   'usage.get',
+  'requests.list',
 ];
 
 /** Headers of people and of keys of a whole organization, which agents rarely have. */

@@ -59,7 +59,13 @@ export const EndpointRecord = resource('webhook_endpoint', fields, {
 
 export const CreatedEndpoint = resource(
   'webhook_endpoint',
-  { ...fields, secret: text(128, { description: 'Signing secret (whsec_…). Returned only once.' }) },
+  {
+    ...fields,
+    secret: text(128, {
+      description:
+        'Signing secret (whsec_…). Returned only once. Each request has a signature of Standard Webhooks: webhook-signature is `v1,` and the base64 HMAC-SHA256 of `{webhook-id}.{webhook-timestamp}.{body}`. The key is what follows whsec_, base64-decoded.',
+    }),
+  },
   { $id: 'CreatedWebhookEndpoint', title: 'CreatedWebhookEndpoint' },
 );
 

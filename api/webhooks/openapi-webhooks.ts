@@ -14,7 +14,7 @@ const REQUIRED_HEADERS = [
   ['webhook-timestamp', 'Same as x-service-timestamp (Standard Webhooks).'],
   [
     'webhook-signature',
-    '`v1,` and the signature (Standard Webhooks). Two signatures during a rotation overlap.',
+    '`v1,` and the base64 HMAC-SHA256 of `{webhook-id}.{webhook-timestamp}.{body}` (Standard Webhooks). The key is what follows whsec_, base64-decoded. Two signatures, with a space between them, during a rotation overlap.',
   ],
 ] as const;
 const OPTIONAL_HEADERS = [

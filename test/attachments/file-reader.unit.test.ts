@@ -1,5 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { resolve } from 'node:path';
+import { cpSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { deflateSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { createFileReader, READER_NODE_OPTIONS } from '../../domain/attachments/text/file-reader.ts';
@@ -30,6 +32,22 @@ describe('the file reader', () => {
     const result = await reader.read('org_1', NAME, async () => FILE);
     expect(result).toEqual({ format: 'pdf', text: 'Words', leftOut: [] });
     await eventually(() => expect(childrenOf(process.pid)).toEqual([]));
+  });
+
+  test('reads where the folder of packages is a symbolic link', async () => {
+    const root = resolve(import.meta.dirname, '../..');
+    const folder = mkdtempSync(join(tmpdir(), 'agent-email-linked-'));
+    for (const part of ['domain', 'platform', 'workers', 'package.json'])
+      cpSync(join(root, part), join(folder, part), { recursive: true });
+    symlinkSync(realpathSync(join(root, 'node_modules')), join(folder, 'node_modules'));
+    const module = (await import(
+      join(folder, 'domain/attachments/text/file-reader.ts')
+    )) as typeof import('../../domain/attachments/text/file-reader.ts');
+    const linked = module.createFileReader({ entry: join(folder, 'workers/file-reader.ts') });
+    const result = await linked.read('org_1', NAME, async () => FILE);
+    expect(result).toMatchObject({ text: 'Words' });
+    await linked.close();
+    rmSync(folder, { recursive: true });
   });
 
   test('stops a file that takes too long, and says so', async () => {

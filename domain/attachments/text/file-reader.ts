@@ -1,3 +1,4 @@
+import { realpathSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Child, createChildPool, type PoolUsage } from '../../../platform/child-pool.ts';
@@ -30,14 +31,18 @@ const MAX_JOBS_PER_PROCESS = 1;
 const MAX_RESIDENT_BYTES = 512 * 1024 * 1024;
 const ROOT = resolve(import.meta.dirname, '../../..');
 /** What the process may read: its code, and neither secrets nor the files of others. */
-const READABLE = ['domain/', 'node_modules/', 'package.json', 'platform/', 'workers/'];
+const READABLE = ['domain', 'node_modules', 'package.json', 'platform', 'workers'].flatMap((name) => {
+  const path = join(ROOT, name);
+  // Node also checks where a symbolic link leads.
+  return [...new Set([path, realpathSync(path)])];
+});
 /** The process cannot write files, start processes or load native code; `denyNetwork` takes the network. */
 export const READER_NODE_OPTIONS: readonly string[] = [
   '--max-old-space-size=384',
   '--max-semi-space-size=8',
   '--no-warnings',
   '--permission',
-  ...READABLE.map((path) => `--allow-fs-read=${join(ROOT, path)}`),
+  ...READABLE.map((path) => `--allow-fs-read=${path}`),
 ];
 /** The reason of a crash may arrive after the end of the output. */
 const REASON_DELAY_MS = 200;
@@ -93,7 +98,7 @@ async function runJob(child: Child, { name, bytes, timeoutMs }: Job): Promise<Re
     await pause(REASON_DELAY_MS);
     const { killReason } = child;
     if (killReason !== tooLong && !/memory|MiB/.test(killReason ?? ''))
-      throw unavailable('The process that read the file ended.');
+      throw unavailable('The process that read the file ended.', killReason);
     return stopped(`Reading it was stopped: ${killReason}.`);
   } finally {
     clearTimeout(timeout);
@@ -108,5 +113,9 @@ const stopped = (reason: string): ReadFile => ({
   wasStopped: true,
 });
 
-const unavailable = (detail: string): AppError =>
-  new AppError('unavailable', { detail, fix: 'Retry the request later.' });
+const unavailable = (detail: string, cause?: string | undefined): AppError =>
+  new AppError('unavailable', {
+    detail,
+    fix: 'Repeat the request in a minute, or download the file: GET /api/v1/attachments/{id}.',
+    ...(cause === undefined ? {} : { cause: new Error(cause) }),
+  });
