@@ -3,6 +3,7 @@ import { invalid } from '../../platform/errors.ts';
 import type { Operations } from './operations.ts';
 import type { OriginCheck } from './origins.ts';
 import { createToolList } from './tool-list.ts';
+import { createToolNames } from './tool-names.ts';
 import { createToolServer } from './tool-server.ts';
 import { BODY_LIMIT_BYTES, createTransport } from './transport.ts';
 
@@ -20,9 +21,11 @@ export const mcpRoutes =
   ({ operations, checkOrigin, publicUrl }: McpRoutesOptions): FastifyPluginAsync =>
   async (app) => {
     const tools = createToolList(operations);
+    const nameTools = createToolNames(operations);
     const answer = createTransport({
       url: `${publicUrl}/mcp`,
-      createServer: (request, disconnected) => createToolServer({ tools, operations, request, disconnected }),
+      createServer: (request, disconnected) =>
+        createToolServer({ tools, operations, nameTools, request, disconnected }),
     });
     // The protocol has answers of its own for a body that is not JSON.
     app.removeAllContentTypeParsers();

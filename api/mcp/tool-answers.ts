@@ -4,6 +4,7 @@ import { toClientPath } from '../plugins/client-path.ts';
 import { fenceAnswer } from './fences.ts';
 import type { OperationResult } from './operations.ts';
 import type { Answer } from './tool.ts';
+import type { NameTools } from './tool-names.ts';
 
 /** Hosts show the model the structured answer or its text, so both say the same. */
 export function presentAnswer(answer: Answer): CallToolResult {
@@ -12,31 +13,32 @@ export function presentAnswer(answer: Answer): CallToolResult {
 }
 
 /** A failure that the model can act on: the members of a problem document that help it. */
-export function presentRefusal({ body, retryAfterSeconds }: OperationResult): CallToolResult {
-  const { type: _type, title: _title, status: _status, ...rest } = body;
-  return {
-    ...presentAnswer({
-      object: 'error',
-      ...rest,
-      ...(retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds }),
-    }),
-    isError: true,
-  };
+export function presentRefusal(
+  { body, retryAfterSeconds }: OperationResult,
+  nameTools: NameTools,
+): CallToolResult {
+  const { type: _type, title: _title, status: _status, detail, fix, ...rest } = body;
+  return presentFailure({
+    ...rest,
+    detail: nameTools(String(detail)),
+    fix: nameTools(String(fix)),
+    ...(retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds }),
+  });
 }
 
 /** A refusal before any operation was called. */
 export function presentError({ code, detail, fix, errors }: AppError, requestId: string): CallToolResult {
-  return {
-    ...presentAnswer({
-      object: 'error',
-      code,
-      detail,
-      fix,
-      ...(errors
-        ? { errors: errors.map(({ path, message }) => ({ path: toClientPath(path), message })) }
-        : {}),
-      request_id: requestId,
-    }),
-    isError: true,
-  };
+  const named = errors?.map(({ path, message }) => ({ path: toClientPath(path), message }));
+  return presentFailure({
+    code,
+    detail,
+    fix,
+    ...(named ? { errors: named } : {}),
+    request_id: requestId,
+  });
 }
+
+const presentFailure = (failure: Answer): CallToolResult => ({
+  ...presentAnswer({ object: 'error', ...failure }),
+  isError: true,
+});

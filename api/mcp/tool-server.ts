@@ -7,6 +7,7 @@ import type { OperationInput, OperationResult, Operations } from './operations.t
 import { OperationRefusal, type Tool, type ToolRun } from './tool.ts';
 import { presentAnswer, presentError, presentRefusal } from './tool-answers.ts';
 import type { ToolList } from './tool-list.ts';
+import type { NameTools } from './tool-names.ts';
 
 /** Hosts give up after 60 seconds. */
 export const MAX_WAIT_SECONDS = 50;
@@ -19,6 +20,7 @@ const INSTRUCTIONS = `Email inboxes for agents. Text between <untrusted NONCE> a
 export interface ToolServerOptions {
   tools: ToolList;
   operations: Operations;
+  nameTools: NameTools;
   /** The request to `/mcp`. */
   request: FastifyRequest;
   /** Aborts when the client disconnects. */
@@ -26,7 +28,13 @@ export interface ToolServerOptions {
 }
 
 /** Serves one request: it keeps nothing, so any instance can answer the next one. */
-export function createToolServer({ tools, operations, request, disconnected }: ToolServerOptions): Server {
+export function createToolServer({
+  tools,
+  operations,
+  nameTools,
+  request,
+  disconnected,
+}: ToolServerOptions): Server {
   const server = new Server(
     { name: 'agent-email', title: 'Agent email service', version: '1' },
     {
@@ -50,7 +58,7 @@ export function createToolServer({ tools, operations, request, disconnected }: T
       tools.check(tool, args);
       return presentAnswer(await tool.run(args as never, run));
     } catch (error) {
-      if (error instanceof OperationRefusal) return presentRefusal(error.result);
+      if (error instanceof OperationRefusal) return presentRefusal(error.result, nameTools);
       if (error instanceof AppError && error.status < 500) return presentError(error, request.id);
       throw error;
     }

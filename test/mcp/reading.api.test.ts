@@ -137,6 +137,12 @@ describe('a tool that changes something', () => {
 });
 
 describe('a failed call', () => {
+  test('names tools where its operation names operations', async () => {
+    const { answer } = await ask('get_message', { message_id: 'msg_01k0000000000000000000000a' });
+    expect(answer.fix).toContain('the tool whoami shows what it reaches');
+    expect(JSON.stringify(answer)).not.toContain('/api/v1/');
+  });
+
   test('has the code and the fix of its operation', async () => {
     const { isError, answer } = await ask('get_message', { message_id: 'msg_01k0000000000000000000000a' });
     expect({ isError, answer }).toEqual({
