@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-/** Fields whose text strangers may have written. All others are ids, codes, addresses, URLs and words of this service. */
+/** Fields whose text strangers may have written. */
 export const FENCED_FIELDS: ReadonlySet<string> = new Set([
   'attendees',
   'context',
@@ -20,9 +20,22 @@ export const FENCED_FIELDS: ReadonlySet<string> = new Set([
   'text_body',
   'uid',
 ]);
-/** Fields with addresses, whose part before the @ may be arbitrary text in received mail. */
-const ADDRESS_FIELDS = new Set(['email', 'participants']);
-const PLAIN_ADDRESS = /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w.-]{1,255}$/;
+const WORD = /^[\w.+-]{1,128}$/;
+/** Fields that a stranger fills and that need no fence in their usual form, in which they are used. */
+export const SHAPED_FIELDS: Readonly<Record<string, RegExp>> = {
+  code: WORD,
+  content_id: /^[!-~]{1,255}$/,
+  content_type: /^[\w.+-]{1,64}\/[\w.+-]{1,64}$/,
+  email: /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w.-]{1,255}$/,
+  end: /^[\dTZ:.+-]{1,40}$/,
+  host: /^[\w.:[\]-]{1,255}$/,
+  method: /^[A-Z-]{1,32}$/,
+  origin_domain: /^[\w.-]{1,255}$/,
+  participants: /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w.-]{1,255}$/,
+  start: /^[\dTZ:.+-]{1,40}$/,
+  status_code: WORD,
+  url: /^[^\s<>"]+$/,
+};
 
 /** Characters that people do not see, which carry hidden text. U+FE0F alone, in emoji, carries none. */
 const INVISIBLE = /(?!\n|\t|\ufe0f)[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
@@ -50,8 +63,8 @@ function fenceValue(value: unknown, field: string | undefined, nonce: string): u
 function fenceText(text: string, field: string | undefined, nonce: string): string {
   const shown = escapeInvisible(text);
   if (field === undefined || text === '') return shown;
-  const isStrange = ADDRESS_FIELDS.has(field) && !PLAIN_ADDRESS.test(text);
-  if (!FENCED_FIELDS.has(field) && !isStrange) return shown;
+  const isOddlyShaped = SHAPED_FIELDS[field]?.test(text) === false;
+  if (!FENCED_FIELDS.has(field) && !isOddlyShaped) return shown;
   const inert = shown.replace(/!(?=\[)/g, '!\\').replace(MARK, '\\u003c');
   return `<untrusted ${nonce}>${inert}</untrusted ${nonce}>`;
 }

@@ -1,9 +1,12 @@
 import { globSync, readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv } from 'ajv';
-import { FENCED_FIELDS } from '../../api/mcp/fences.ts';
+import { AttachmentRecord, AttachmentTextRecord } from '../../api/attachments/attachments.schemas.ts';
+import { FENCED_FIELDS, SHAPED_FIELDS } from '../../api/mcp/fences.ts';
 import { TOOLS } from '../../api/mcp/tools/index.ts';
 import { AgentMessage } from '../../api/messages/agent-message.schemas.ts';
+import { MessageRecord } from '../../api/messages/messages.schemas.ts';
+import { ThreadSummary } from '../../api/messages/threads.schemas.ts';
 import { KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { connectTools } from '../support/mcp-client.ts';
 import { createOrganization, type TestOrganization } from '../support/organizations.ts';
@@ -96,43 +99,45 @@ describe('the tools', () => {
   });
 });
 
-/** Text of messages that stands bare: ids, codes, addresses, URLs, and words that the service chooses. */
+/** Text of messages that stands bare: ids, codes, and words that the service chooses. */
 const BARE_FIELDS = [
+  'attachment_id',
   'authentication',
-  'code',
   'confidence',
-  'content_type',
   'date',
   'direction',
-  'dkim',
   'dismissed_at',
   'dismissed_by',
+  'disposition',
+  'dkim',
   'dmarc',
-  'email',
-  'end',
-  'host',
+  'download_url',
+  'expires_at',
+  'format',
   'id',
   'inbox_id',
   'kind',
   'labels',
+  'last_inbound_at',
+  'last_message_at',
+  'last_message_id',
+  'last_outbound_at',
   'level',
-  'method',
   'next',
   'object',
-  'origin_domain',
   'raw',
   'rule',
+  'sha256',
   'signals',
   'spf',
-  'start',
   'status',
   'thread_id',
   'type',
-  'url',
+  'updated_at',
   'value',
 ];
 
-test('every text of a message is fenced or known to need no fence', () => {
+test('every text of a message, thread or attachment is fenced or known to need no fence', () => {
   const names = new Set<string>();
   const collect = (schema: unknown, name: string): void => {
     if (typeof schema !== 'object' || schema === null) return;
@@ -145,8 +150,17 @@ test('every text of a message is fenced or known to need no fence', () => {
     for (const [member, part] of Object.entries(properties)) collect(part, member);
     for (const part of [items, ...(anyOf as unknown[])]) collect(part, name);
   };
-  collect(AgentMessage, 'message');
+  const shown = [
+    AgentMessage,
+    ThreadSummary,
+    AttachmentRecord,
+    AttachmentTextRecord,
+    MessageRecord.properties.recipients,
+  ];
+  for (const schema of shown) collect(schema, 'answer');
   expect(names.size).toBeGreaterThan(30);
-  const unknown = [...names].filter((name) => !FENCED_FIELDS.has(name) && !BARE_FIELDS.includes(name));
+  const unknown = [...names].filter(
+    (name) => !FENCED_FIELDS.has(name) && !(name in SHAPED_FIELDS) && !BARE_FIELDS.includes(name),
+  );
   expect(unknown).toEqual([]);
 });
