@@ -23,15 +23,20 @@ export async function raiseAlarmOfMail(
   await raiseAlarm(db, { ...place, messageId, addresses: findAddresses({ mail, mailFrom }) });
 }
 
-/** The addresses that a message brings in: in its header, its return path and its text. Null: too many to list. */
+/** The addresses that a message brings in: in its header, its return path, its text and its invitations. Null: too many to list. */
 function findAddresses({ mail, mailFrom }: AlarmedMail): string[] | null {
-  const { from, replyTo, to, cc, headers, alarmAddresses } = mail;
+  const { from, replyTo, to, cc, headers, invites, attachments, alarmAddresses } = mail;
   const people = [...(from ? [from] : []), ...replyTo, ...to, ...cc];
-  const inHeader = findNamedAddresses([headers.sender ?? '', ...people.map(({ name = '' }) => name)]);
-  if (alarmAddresses === null || inHeader === null) return null;
+  const inParts = findNamedAddresses([
+    headers.sender ?? '',
+    ...people.map(({ name = '' }) => name),
+    ...attachments.map(({ filename }) => filename),
+    JSON.stringify(invites),
+  ]);
+  if (alarmAddresses === null || inParts === null) return null;
   const listed = [...people.map(({ email }) => email), mailFrom].flatMap(
     (email) => toAddressKey(email) ?? [],
   );
-  const all = [...new Set([...listed, ...inHeader, ...alarmAddresses])];
+  const all = [...new Set([...listed, ...inParts, ...alarmAddresses])];
   return all.length > MAX_NAMED_ADDRESSES ? null : all;
 }

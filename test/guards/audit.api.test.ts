@@ -17,7 +17,7 @@ const app = useTestApp();
 /** Changes without an audit entry, and why. */
 const NOT_AUDITED: [RegExp, string][] = [
   [/^drafts\.(create|update|delete|send)$/, 'work with mail, which the message and its events record'],
-  [/^messages\./, 'work with mail, which the message and its events record'],
+  [/^messages\.(?!dismissInjection$)/, 'work with mail, which the message and its events record'],
   [/^threads\.delete$/, 'works with mail'],
   [/^attachments\.upload$/, 'works with mail'],
   [/^webhookEndpoints\.test$/, 'changes nothing; the delivery records it'],
@@ -73,6 +73,7 @@ const EMAILS: Record<string, { email: TemplateName } | { none: string }> = {
       ['limits.updated', 'the emails about usage follow'],
       ['list_entry.created', 'everyday work of agents'],
       ['list_entry.removed', 'everyday work of agents'],
+      ['message.injection_dismissed', 'everyday work of approvers'],
       ['organization.updated', 'its name and slug'],
       ['sso_configuration.created', 'a draft lets no one in'],
       ['sso_configuration.updated', 'a draft lets no one in; its activation is announced'],
@@ -190,6 +191,13 @@ const ARRANGEMENTS: Record<string, Arrange> = {
   },
   'drafts.approve': submitDraft,
   'drafts.reject': submitDraft,
+  'messages.dismissInjection': async ({ ids }) => {
+    await query(
+      app.worker,
+      sql`update messages set injection = '{"level": "alarm", "reasons": []}' where id = ${ids.message} returning id`,
+    );
+    return {};
+  },
   'sso.activate': async ({ organizationId, ids }) => {
     await query(
       app.worker,

@@ -204,6 +204,31 @@ describe('after an alarm a person approves what a key sends', () => {
     for (const own of [inbox.email, `${local}+tag@${domain}`]) expect((await send(own)).statusCode).toBe(201);
   });
 
+  test('to an address in an invitation, in the name of a file, and in the name of a sender', async () => {
+    const { attack, send } = await arrange();
+    const others = [
+      'one@people.example',
+      'two@people.example',
+      'three@people.example',
+      'four@people.example',
+    ];
+    for (const to of others) expect((await send(to)).statusCode).toBe(201);
+    const calendar = [
+      'BEGIN:VCALENDAR\r\nVERSION:2.0\r\nMETHOD:REQUEST\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART:20261123T120000Z',
+      'ORGANIZER:mailto:one@people.example\r\nATTENDEE:mailto:two@people.example\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n',
+    ].join('\r\n');
+    const parts = [
+      `Content-Type: text/html\r\n\r\n${ATTACK}`,
+      `Content-Type: text/calendar; method=REQUEST\r\n\r\n${calendar}`,
+      'Content-Type: text/plain\r\nContent-Disposition: attachment; filename="three@people.example.txt"\r\n\r\nx',
+    ];
+    const alarmed = await attack(
+      { From: '"four@people.example" <eve@evil.example>', 'Content-Type': 'multipart/mixed; boundary=b' },
+      `${parts.map((part) => `--b\r\n${part}\r\n`).join('')}--b--\r\n`,
+    );
+    for (const to of others) expect([to, (await send(to)).json()]).toMatchObject([to, heldBy(alarmed.id)]);
+  });
+
   test('to every address, if the message names thousands', async () => {
     const { attack, befriend, send } = await arrange();
     await befriend();
