@@ -101,7 +101,9 @@ export async function createRichOrganization(
       expires_at: '2190-01-01T00:00:00.000Z',
       created_at: now,
     });
-    await insert('organization_policies', { ...org, session_max_age_hours: 720, updated_at: now });
+    // Its alarms, which the sweep would delete if they had ended, hold nothing.
+    const policies = { after_alarm: 'none', session_max_age_hours: 720 };
+    await insert('organization_policies', { ...org, ...policies, updated_at: now });
     await insert('audit_entries', {
       ...org,
       id: ids('auditEntry'),
@@ -441,7 +443,7 @@ export async function addInternalRows(organizationId: string): Promise<void> {
      select 'ref' || substr(id, 4), id, 'inbound', 'rcpt', 'unknown_mailbox', 550, '', 1, now(), '\\x00', now(), now()
      from organizations where id = $1`,
     `insert into injection_alarms (message_id, org_id, env_id, inbox_id, thread_id, addresses, ends_at)
-     select id, org_id, env_id, inbox_id, thread_id, array[from_email], now() from messages where org_id = $1`,
+     select id, org_id, env_id, inbox_id, thread_id, array[from_email], now() + interval '1 day' from messages where org_id = $1`,
     `insert into inbox_daily_sends (inbox_id, org_id, day, messages)
      select id, org_id, now()::date, 1 from inboxes where org_id = $1`,
     `insert into reputation_outcomes (inbox_id, kind, message_id, position, org_id, created_at)
