@@ -11,7 +11,6 @@ import { createAccessToken, createRefreshToken, refreshTokenOf } from './connect
 import { endConnectionOfClient } from './end-connections.ts';
 import { createGrantAdapter } from './grant-adapter.ts';
 import { createDocumentFetch } from './metadata-document.ts';
-import { markClientUsed } from './registered-clients.ts';
 import { RegistrationLimitError } from './registration-limit.ts';
 import { createTokenAdapter } from './token-adapter.ts';
 
@@ -96,12 +95,6 @@ export function createAuthorizationServer(options: AuthorizationServerOptions): 
   );
   provider.on('registration_create.error', (context, error) => {
     if (error instanceof RegistrationLimitError) context.set('retry-after', String(error.waitSeconds));
-  });
-  provider.on('grant.success', ({ oidc }) => {
-    if (!oidc.client) return;
-    markClientUsed(options.database, oidc.client.clientId).catch((error: unknown) =>
-      logger.warn({ err: error }, 'could not record the last use of a client'),
-    );
   });
   replaceTokenValues(provider, rotation);
   return provider;

@@ -33,7 +33,6 @@ export function createGrantAdapter({
             'connections.user_id as accountId',
             'connections.client_id as clientId',
             'connections.permissions',
-            sql<number>`floor(extract(epoch from connections.created_at))::int`.as('iat'),
             sql<number>`floor(extract(epoch from connections.expires_at))::int`.as('exp'),
           ])
           .where('connections.id', '=', id)

@@ -1,20 +1,27 @@
 import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { newId } from '../../platform/ids.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 
 /** Rows of one statement; the next sweep continues. */
 const BATCH_SIZE = 5_000;
+/** Each has an entry in the audit log. */
+const ENDED_BATCH_SIZE = 500;
 
 /**
  * Deletes what no request can use any more: expired tokens and those of ended connections, clients that nobody granted
  * anything for a day or that got no token for 90 days, and connections 90 days after their end. Connections without a token
  * that works, or without their client, end. Returns the number of changed rows.
  */
-export async function purgeConnections({ db }: Pick<Database, 'db'>): Promise<number> {
+export async function purgeConnections(
+  database: Pick<Database, 'db' | 'systemTransaction'>,
+): Promise<number> {
+  const { db } = database;
   let count = 0;
-  for (const statement of [deleteTokens(db), deleteClients(db), endUnused(db), deleteEnded(db)])
+  for (const statement of [deleteTokens(db), deleteClients(db), deleteEnded(db)])
     count += (await statement.execute()).length;
-  return count;
+  return count + (await database.systemTransaction((transaction) => endUnused(transaction.db)));
 }
 
 const deleteTokens = (db: Db) =>
@@ -51,7 +58,23 @@ const deleteClients = (db: Db) =>
     .returning('created_at');
 
 /** A connection gets its first token within a minute of the consent, or never. */
-const endUnused = (db: Db) =>
+async function endUnused(db: Db): Promise<number> {
+  const ended = await endUnusedRows(db).execute();
+  for (const { id, organizationId } of ended)
+    await recordAudit(
+      db,
+      { organizationId, actor: { kind: 'system', id }, requestId: newId('request') },
+      {
+        action: 'connection.ended',
+        resourceType: 'connection',
+        resourceId: id,
+        details: { cause: 'unused' },
+      },
+    );
+  return ended.length;
+}
+
+const endUnusedRows = (db: Db) =>
   db
     .updateTable('connections')
     .set({ ended_at: sql<Date>`now()`, end_reason: 'unused' })
@@ -85,9 +108,9 @@ const endUnused = (db: Db) =>
             ]),
           ]),
         )
-        .limit(BATCH_SIZE),
+        .limit(ENDED_BATCH_SIZE),
     )
-    .returning('id');
+    .returning(['id', 'org_id as organizationId']);
 
 const deleteEnded = (db: Db) =>
   db

@@ -74,7 +74,9 @@ export function createTokenAdapter(kind: ConnectionTokenKind, options: TokenAdap
               .where('connection_tokens.kind', '=', 'interaction'),
           )
           .execute();
-        if (payload.grantId !== undefined) await deleteSurplus(db, payload.grantId, kind);
+        if (payload.grantId === undefined) return;
+        await deleteSurplus(db, payload.grantId, kind);
+        await recordClientUse(db, String(payload.clientId));
       });
     },
 
@@ -162,5 +164,14 @@ async function deleteSurplus(db: Db, connectionId: string, kind: ConnectionToken
         .orderBy('created_at', 'desc')
         .offset(MAX_KEPT[kind]),
     )
+    .execute();
+}
+
+/** With the code or token, so that a client with a grant is never deleted as one without. Clients with a document have no row. */
+async function recordClientUse(db: Db, clientId: string): Promise<void> {
+  await db
+    .updateTable('connection_clients')
+    .set({ last_used_at: sql<Date>`now()` })
+    .where('id_hash', '=', hashConnectionToken(clientId))
     .execute();
 }

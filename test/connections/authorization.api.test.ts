@@ -310,6 +310,12 @@ describe('requests for authorization', () => {
     expect(answer.statusCode).toBe(400);
   });
 
+  test('a request that is too long to be kept is refused', async () => {
+    const client = await registerClient(app);
+    const answer = await createPageClient(app).open(client.authorizePath({ state: 'a'.repeat(5_000) }));
+    expect(answer.statusCode).toBe(400);
+  });
+
   test('a loopback address may have another port, as programs on a computer need it', async () => {
     const account = await createAccountQuickly(app);
     const client = await registerClient(app, { redirect_uris: ['http://127.0.0.1/callback'] });

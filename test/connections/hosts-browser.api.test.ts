@@ -44,6 +44,9 @@ class HostState implements OAuthClientProvider {
   saveTokens = (tokens: Awaited<ReturnType<OAuthClientProvider['tokens']>>) => {
     this.#tokens = tokens;
   };
+  invalidateCredentials = () => {
+    this.#tokens = undefined;
+  };
   redirectToAuthorization = (url: URL) => {
     this.asked = url;
   };

@@ -3,7 +3,6 @@ import { sql } from 'kysely';
 import { purgeConnections } from '../../domain/connections/purge-connections.ts';
 import { CONNECTION_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { newNetwork } from '../support/accounts.ts';
-import { eventually } from '../support/eventually.ts';
 import {
   connect,
   createOauthClient,
@@ -184,15 +183,6 @@ describe('registration', () => {
     await age('89 days');
     await purgeConnections(app.worker);
     expect((await client.refresh(tokens.refresh_token)).statusCode).toBe(200);
-    // The use is recorded after the answer.
-    await eventually(async () => {
-      const [row] = await query<{ days: number }>(
-        app.worker,
-        sql`select extract(day from now() - last_used_at)::int as days from connection_clients
-          where id_hash = sha256(convert_to(${client.clientId}, 'UTF8'))`,
-      );
-      expect(row?.days).toBe(0);
-    });
     await age('91 days');
     await query(
       app.worker,
