@@ -160,12 +160,11 @@ const DENIED = { error: 'access_denied', error_description: 'The person denied t
 /** @throws AppError `not_found` for a request that is unknown, expired, answered, or of another browser. */
 async function findAsked(provider: Provider, incoming: FastifyRequest, uid: string): Promise<AskedConsent> {
   const { request, response } = createExchange(provider, incoming);
-  const interaction = await provider.interactionDetails(request, response).catch((error: unknown) => {
-    if (error instanceof errors.OIDCProviderError) return undefined;
-    throw error;
-  });
+  const interaction = await unlessRefused(provider.interactionDetails(request, response));
   const { client_id, redirect_uri, scope } = interaction?.params ?? {};
-  const client = interaction?.uid === uid ? await provider.Client.find(String(client_id)) : undefined;
+  // The client, or its metadata document, may be gone since.
+  const client =
+    interaction?.uid === uid ? await unlessRefused(provider.Client.find(String(client_id))) : undefined;
   if (!client)
     throw new AppError('not_found', {
       detail: 'The request is no longer valid, or was made in another browser.',
@@ -180,6 +179,13 @@ async function findAsked(provider: Provider, incoming: FastifyRequest, uid: stri
     requested: CONNECTION_PERMISSIONS.filter((name) => names.includes(name)),
   };
 }
+
+/** Undefined for what the authorization server refuses. */
+const unlessRefused = <Value>(work: Promise<Value>): Promise<Value | undefined> =>
+  work.catch((error: unknown) => {
+    if (error instanceof errors.OIDCProviderError) return undefined;
+    throw error;
+  });
 
 /** What the authorization server refuses without sending the browser back, because it does not trust the client's address. */
 function refusalOf({ status, body }: { status: number; body: string }): AppError {

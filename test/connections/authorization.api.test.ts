@@ -226,6 +226,44 @@ describe('consent', () => {
     expect(days).toBeCloseTo(7, 3);
   });
 
+  test('what cannot be stored, and a client that is gone, are refused', async () => {
+    const account = await createAccountQuickly(app);
+    const client = await registerClient(app);
+    const browser = await signedInBrowser(app, account.email);
+    const unusable: Record<string, string>[] = [
+      { inbox: 'a\0b' },
+      { environment_id: 'env_\0' },
+      { environment_id: 'nonsense' },
+    ];
+    for (const field of unusable) {
+      const { action, fields } = await openConsent(browser, client.authorizePath());
+      const refused = await browser.submit(action, { ...fields, decision: 'allow', ...field });
+      expect(refused.statusCode).toBeGreaterThanOrEqual(400);
+      expect(refused.statusCode).toBeLessThan(500);
+    }
+    const { action, fields } = await openConsent(browser, client.authorizePath());
+    await query(
+      app.worker,
+      sql`delete from connection_clients where id_hash = sha256(convert_to(${client.clientId}, 'UTF8'))`,
+    );
+    const gone = await browser.submit(action, { ...fields, decision: 'allow' });
+    expect(gone.statusCode).toBe(404);
+    expect((await app.call('/connections', { token: account.token })).json().data).toEqual([]);
+  });
+
+  test('a request that is resumed before the person decided asks again', async () => {
+    const account = await createAccountQuickly(app);
+    const client = await registerClient(app);
+    const browser = await signedInBrowser(app, account.email);
+    const { action } = await openConsent(browser, client.authorizePath());
+    const uid = action.split(/[/?]/)[2] ?? '';
+    for (const method of ['HEAD', 'GET'] as const) {
+      const headers = { cookie: [...browser.cookies].map((pair) => pair.join('=')).join('; ') };
+      const resumed = await app.app.inject({ method, url: `/oauth/authorize/${uid}`, headers });
+      expect(String(resumed.headers.location ?? '')).not.toContain('code=');
+    }
+  });
+
   test('two answers to one request lead to one code', async () => {
     const account = await createAccountQuickly(app);
     const client = await registerClient(app);
