@@ -29,7 +29,7 @@ import { healthRoutes } from './health.routes.ts';
 import { createLists } from './lists.ts';
 import { mcpRoutes } from './mcp/mcp.routes.ts';
 import { collectOperations } from './mcp/operations.ts';
-import { createOriginCheck } from './mcp/origins.ts';
+import { createOriginRules } from './mcp/origins.ts';
 import { createMessageViews } from './messages/message-views.ts';
 import { createBrowserSignIn } from './pages/sign-in-result.ts';
 import { createBrowserSession } from './people/browser-session.ts';
@@ -177,7 +177,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(
     mcpRoutes({
       operations: callableOperations,
-      checkOrigin: createOriginCheck(config),
+      origins: createOriginRules(config),
       publicUrl,
     }),
   );

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { invalid } from '../../platform/errors.ts';
 import type { Operations } from './operations.ts';
-import type { OriginCheck } from './origins.ts';
+import { type OriginRules, PREFLIGHT_HEADERS } from './origins.ts';
 import { createToolList } from './tool-list.ts';
 import { createToolNames } from './tool-names.ts';
 import { createToolServer } from './tool-server.ts';
@@ -9,7 +9,7 @@ import { BODY_LIMIT_BYTES, createTransport } from './transport.ts';
 
 export interface McpRoutesOptions {
   operations: Operations;
-  checkOrigin: OriginCheck;
+  origins: OriginRules;
   publicUrl: string;
 }
 
@@ -18,7 +18,7 @@ export interface McpRoutesOptions {
  * what is wrong with a message is an answer of the protocol.
  */
 export const mcpRoutes =
-  ({ operations, checkOrigin, publicUrl }: McpRoutesOptions): FastifyPluginAsync =>
+  ({ operations, origins, publicUrl }: McpRoutesOptions): FastifyPluginAsync =>
   async (app) => {
     const tools = createToolList(operations);
     const nameTools = createToolNames(operations);
@@ -34,6 +34,17 @@ export const mcpRoutes =
       { parseAs: 'buffer' },
       async (_request: FastifyRequest, body: Buffer) => body,
     );
+    app.addHook('onSend', async (request, reply) => {
+      reply.headers(origins.headersFor(request));
+    });
+    app.options(
+      '/mcp',
+      { config: { public: true }, schema: { hide: true, operationId: 'mcp.preflight' } },
+      async (request, reply) => {
+        origins.require(request);
+        return reply.code(204).headers(PREFLIGHT_HEADERS).send();
+      },
+    );
     app.post(
       '/mcp',
       {
@@ -42,7 +53,7 @@ export const mcpRoutes =
         // The protocol checks the body.
         schema: { hide: true, operationId: 'mcp.post', body: {} },
         onRequest: async (request) => {
-          checkOrigin(request);
+          origins.require(request);
           if (Object.keys(request.query as object).length > 0)
             throw invalid('/query', 'must be empty', 'Send the credential in the header Authorization.');
         },

@@ -3,39 +3,61 @@ import { type Config, splitList } from '../../platform/config.ts';
 import { AppError } from '../../platform/errors.ts';
 
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
+const PREFLIGHT_SECONDS = 600;
+
+/** What a browser asks before it lets a page send a header such as Authorization. */
+export const PREFLIGHT_HEADERS = {
+  'access-control-allow-methods': 'POST',
+  'access-control-allow-headers':
+    'authorization, content-type, accept, x-env-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id',
+  'access-control-max-age': String(PREFLIGHT_SECONDS),
+};
 
 /**
- * Refuses requests for another host, and of web pages of another origin: a page could reach a service on a private network
- * by a name that it makes resolve to it (DNS rebinding).
- *
- * @throws AppError `permission_denied`.
+ * Which hosts and origins may reach the tools. A page of another origin could reach a service on a private network by a name
+ * that it makes resolve to it (DNS rebinding).
  */
-export type OriginCheck = (request: FastifyRequest) => void;
+export interface OriginRules {
+  /** @throws AppError `permission_denied` for another host, and for a web page of another origin. */
+  require(request: FastifyRequest): void;
+  /** By which a browser lets a page of an allowed origin read the answer; cookies are not sent. */
+  headersFor(request: FastifyRequest): Record<string, string>;
+}
 
-export function createOriginCheck(config: Pick<Config, 'PUBLIC_URL' | 'MCP_ALLOWED_ORIGINS'>): OriginCheck {
+export function createOriginRules(config: Pick<Config, 'PUBLIC_URL' | 'MCP_ALLOWED_ORIGINS'>): OriginRules {
   const own = new URL(config.PUBLIC_URL);
   const isLocal = LOOPBACK_HOSTS.includes(own.hostname);
   const hosts = new Set(isLocal ? LOOPBACK_HOSTS : [own.hostname]);
   const origins = new Set([own.origin, ...splitList(config.MCP_ALLOWED_ORIGINS)]);
 
-  function isOwn(origin: string): boolean {
+  function isAllowed(origin: string): boolean {
     if (origins.has(origin)) return true;
     return isLocal && URL.canParse(origin) && LOOPBACK_HOSTS.includes(new URL(origin).hostname);
   }
 
-  return ({ host, headers }) => {
-    // The port is that of a proxy or of a forwarded port.
-    const hostname = URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : '';
-    if (!hosts.has(hostname))
-      throw refused(
-        'The Host header names another host than this service.',
-        `Connect to ${own.origin}/mcp, the PUBLIC_URL of the service.`,
-      );
-    if (headers.origin !== undefined && !isOwn(headers.origin))
-      throw refused(
-        'Web pages of this origin may not call tools.',
-        'Ask the operator of the service to add the origin to MCP_ALLOWED_ORIGINS.',
-      );
+  return {
+    require({ host, headers }) {
+      // The port is that of a proxy or of a forwarded port.
+      const hostname = URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : '';
+      if (!hosts.has(hostname))
+        throw refused(
+          'The Host header names another host than this service.',
+          `Connect to ${own.origin}/mcp, the PUBLIC_URL of the service.`,
+        );
+      if (headers.origin !== undefined && !isAllowed(headers.origin))
+        throw refused(
+          'Web pages of this origin may not call tools.',
+          'Ask the operator of the service to add the origin to MCP_ALLOWED_ORIGINS.',
+        );
+    },
+    headersFor({ headers: { origin } }): Record<string, string> {
+      if (origin === undefined || !isAllowed(origin)) return {};
+      return {
+        vary: 'origin',
+        'access-control-allow-origin': origin,
+        'access-control-expose-headers': 'www-authenticate, retry-after, x-request-id',
+      };
+    },
   };
 }
 

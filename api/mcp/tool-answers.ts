@@ -12,12 +12,26 @@ export function presentAnswer(answer: Answer): CallToolResult {
   return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent };
 }
 
+const STOPPING: OperationResult['body'] = {
+  code: 'unavailable',
+  detail: 'The service is restarting.',
+  fix: 'Call the tool again in a moment.',
+};
+
 /** A failure that the model can act on: the members of a problem document that help it. */
 export function presentRefusal(
   { body, retryAfterSeconds }: OperationResult,
   nameTools: NameTools,
 ): CallToolResult {
-  const { type: _type, title: _title, status: _status, detail, fix, ...rest } = body;
+  // A process that stops refuses without a problem document.
+  const {
+    type: _type,
+    title: _title,
+    status: _status,
+    detail,
+    fix,
+    ...rest
+  } = 'fix' in body ? body : STOPPING;
   return presentFailure({
     ...rest,
     detail: nameTools(String(detail)),

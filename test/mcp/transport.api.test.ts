@@ -122,11 +122,61 @@ describe('a host name and an origin', () => {
   });
 });
 
+describe('a web page', () => {
+  const preflight = (origin: string) =>
+    send({ origin, 'access-control-request-method': 'POST' }, '', { method: 'OPTIONS' });
+
+  test('of an allowed origin may call, and read the answer, also a refusal', async () => {
+    const origin = 'https://host.example';
+    const { status, headers } = await preflight(origin);
+    expect({ status, origin: headers['access-control-allow-origin'] }).toEqual({ status: 204, origin });
+    expect(headers['access-control-allow-headers']).toContain('authorization');
+    expect(headers['access-control-allow-credentials']).toBeUndefined();
+    const { authorization: _key, ...anonymous } = headersOf({ origin });
+    for (const answered of [await send(headersOf({ origin }), ping()), await send(anonymous, ping())])
+      expect(answered.headers).toMatchObject({ 'access-control-allow-origin': origin, vary: 'origin' });
+  });
+
+  test('of another origin may not', async () => {
+    const { status, headers } = await preflight('https://evil.example');
+    expect({ status, origin: headers['access-control-allow-origin'] }).toEqual({
+      status: 403,
+      origin: undefined,
+    });
+    const answered = await send(headersOf({ origin: 'https://evil.example' }), ping());
+    expect(answered.headers['access-control-allow-origin']).toBeUndefined();
+  });
+});
+
+describe('a message made to harm', () => {
+  const callWith = (args: string) =>
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_messages","arguments":${args}}}`;
+
+  test.each([
+    ['nested deeply', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
+    ['nested deeply in a field', `{"q":${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}}`],
+    ['with many fields', `{${Array.from({ length: 100_000 }, (_, index) => `"f${index}":1`).join()}}`],
+    ['with the name of a prototype', '{"__proto__":{"limit":1},"constructor":{"prototype":{}}}'],
+    ['with a number beyond all', '{"limit":1e999}'],
+    ['with half a character', '{"from":"\\ud800"}'],
+    ['with NUL', '{"from":"\\u0000"}'],
+  ])('%s is refused, and harms no other', async (_kind, args) => {
+    const { status, body } = await send(headersOf(), callWith(args));
+    expect(status).toBeLessThan(500);
+    expect(body).toMatch(/validation_error|"error":\{/);
+    expect((await send(headersOf(), ping())).status).toBe(200);
+  });
+});
+
 describe('a request that is no message', () => {
   test('is refused without a session to read or end', async () => {
     for (const method of ['GET', 'DELETE', 'PUT']) {
       const { status, headers } = await send(headersOf(), '', { method });
-      expect({ method, status, allow: headers.allow }).toEqual({ method, status: 405, allow: 'POST' });
+      expect({ method, status, allow: headers.allow }).toEqual({
+        method,
+        status: 405,
+        allow: 'POST, OPTIONS',
+      });
     }
   });
 

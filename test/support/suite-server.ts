@@ -11,7 +11,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import Fastify from 'fastify';
-import { createOriginCheck } from '../../api/mcp/origins.ts';
+import { createOriginRules } from '../../api/mcp/origins.ts';
 import { createTransport } from '../../api/mcp/transport.ts';
 
 /** The tools, prompts and resources that scenarios of the official suite ask for, with the answers that they expect. */
@@ -253,12 +253,12 @@ function createSuiteServer(): Server {
 export async function startSuiteServer() {
   const app = Fastify();
   const url = 'http://localhost/mcp';
-  const checkOrigin = createOriginCheck({ PUBLIC_URL: url, MCP_ALLOWED_ORIGINS: undefined });
+  const origins = createOriginRules({ PUBLIC_URL: url, MCP_ALLOWED_ORIGINS: undefined });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) => body);
   app.post(
     '/mcp',
-    { onRequest: async (request) => checkOrigin(request) },
+    { onRequest: async (request) => origins.require(request) },
     createTransport({ url, createServer: createSuiteServer }),
   );
   app.setErrorHandler((error: { status?: number }, _request, reply) =>
