@@ -27,6 +27,25 @@ const DEFAULT_LIFETIME = 90;
 /** Every member may connect a client, to what their role allows. Staff in the place of a member may not. */
 const CONSENT = { permission: 'inboxes:read', impersonation: 'never' } as const;
 
+/** What a person reads beside the name of a permission. */
+export const PERMISSION_TEXTS: Partial<Record<Permission, string>> = {
+  'inboxes:read': 'See inboxes and their addresses',
+  'inboxes:write': 'Create, change and delete inboxes',
+  'drafts:read': 'Read drafts',
+  'drafts:write': 'Write and delete drafts',
+  'messages:read': 'Read messages and attachments',
+  'messages:write': 'Label and delete messages',
+  'messages:send': 'Send messages, reply and forward',
+  'threads:read': 'Read conversations',
+  'webhooks:read': 'See where events are delivered',
+  'events:read': 'Follow events',
+  'metrics:read': 'See deliverability',
+  'suppressions:read': 'See addresses that get no mail',
+  'lists:read': 'See allow and block lists',
+  'domains:read': 'See domains',
+  'usage:read': 'See usage and the list of calls',
+};
+
 /** A request for authorization, as the person sees it. */
 interface AskedConsent {
   clientId: string;
@@ -84,6 +103,7 @@ export const connectPages =
           isLocal: !asked.redirectUri.startsWith('https:'),
           lifetimes: CONNECTION_LIFETIMES,
           defaultLifetime: DEFAULT_LIFETIME,
+          describe: (name: Permission) => PERMISSION_TEXTS[name] ?? name,
           isChosen: (name: string) => chosen === undefined || chosen.includes(name),
         },
       });

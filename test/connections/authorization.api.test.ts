@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
+import { PERMISSION_TEXTS } from '../../api/pages/connect.routes.ts';
+import { CONNECTION_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { createAccountQuickly } from '../support/accounts.ts';
 import { impersonate } from '../support/impersonation.ts';
 import {
@@ -98,6 +100,10 @@ describe('consent', () => {
     expect(page.body).toContain('&lt;b&gt;Bank&lt;/b&gt;</strong>');
     expect(page.body).toContain('this service cannot tell who operates it');
     expect(page.body).toContain('<strong>https://host.example</strong>');
+  });
+
+  test('each permission that it can offer has a text', () => {
+    expect(CONNECTION_PERMISSIONS.filter((name) => PERMISSION_TEXTS[name] === undefined)).toEqual([]);
   });
 
   test('it asks to sign in first, also somebody who signed in more than ten minutes ago, and each time', async () => {
