@@ -6,13 +6,13 @@ import type { Database } from '../../platform/database/database.ts';
 import type { GuardedFetch } from '../../platform/egress/guarded-fetch.ts';
 import { CONNECTION_PERMISSIONS } from '../identity/permissions.ts';
 import { createClientAdapter } from './client-adapter.ts';
-import type { ConnectionTokenKind } from './connection.entity.ts';
 import { createAccessToken, createRefreshToken, refreshTokenOf } from './connection-token.ts';
 import { endConnectionOfClient } from './end-connections.ts';
 import { createGrantAdapter } from './grant-adapter.ts';
 import { createDocumentFetch } from './metadata-document.ts';
 import { RegistrationLimitError } from './registration-limit.ts';
-import { createTokenAdapter } from './token-adapter.ts';
+import { createRequestAdapter } from './request-adapter.ts';
+import { createTokenAdapter, type IssuedKind } from './token-adapter.ts';
 
 /** Paths of the authorization server, relative to the issuer. The page of consent is this service's own. */
 export const AUTHORIZATION_PATHS = {
@@ -115,8 +115,7 @@ function replaceTokenValues(provider: Provider, rotation: Signer): void {
   };
 }
 
-const TOKEN_KINDS: Record<string, ConnectionTokenKind> = {
-  Interaction: 'interaction',
+const TOKEN_KINDS: Record<string, IssuedKind> = {
   AuthorizationCode: 'authorization_code',
   AccessToken: 'access_token',
   RefreshToken: 'refresh_token',
@@ -146,6 +145,7 @@ function createAdapters(
   return (model) => {
     const kind = TOKEN_KINDS[model];
     if (kind) return createTokenAdapter(kind, { database, findSuccessors, endReused });
+    if (model === 'Interaction') return { ...NOTHING, ...createRequestAdapter({ database, findAddress }) };
     if (model === 'Client') return { ...NOTHING, ...createClientAdapter({ database, findAddress }) };
     if (model !== 'Grant') return NOTHING;
     const endGrant = (id: string) => end(id, Provider.ctx?.oidc.route === 'revocation' ? 'client' : 'reuse');

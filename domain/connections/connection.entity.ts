@@ -99,7 +99,14 @@ export type ConnectionTokenKind = (typeof CONNECTION_TOKEN_KINDS)[number];
 export const ConnectionTokenEntity = defineEntity({
   name: 'ConnectionToken',
   tableName: 'connection_tokens',
-  indexes: [{ properties: ['connectionId'] }, { properties: ['expiresAt'] }],
+  indexes: [
+    { properties: ['connectionId'] },
+    { properties: ['expiresAt'] },
+    {
+      name: 'connection_tokens_network_index',
+      expression: `create index "connection_tokens_network_index" on "connection_tokens" ("network_hash") where "network_hash" is not null`,
+    },
+  ],
   checks: [{ name: 'connection_tokens_kind', expression: oneOf('kind', CONNECTION_TOKEN_KINDS) }],
   properties: {
     tokenHash: p.blob().primary(),
@@ -112,6 +119,8 @@ export const ConnectionTokenEntity = defineEntity({
         .fieldName('connection_id')
         .strictNullable()
         .deleteRule('cascade'),
+    /** Hash of the network that made a request for authorization; null for codes and tokens. */
+    networkHash: p.blob().strictNullable(),
     /** As the authorization server describes it, without the value. */
     payload: json(p.json().$type<Record<string, unknown>>()),
     /** When a code was exchanged or a refresh token rotated; null: not yet. */

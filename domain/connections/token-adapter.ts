@@ -6,12 +6,14 @@ import type { Db } from '../../platform/database/tables.ts';
 import type { ConnectionTokenKind } from './connection.entity.ts';
 import { hashConnectionToken } from './connection-token.ts';
 
+/** Requests for authorization are kept elsewhere. */
+export type IssuedKind = Exclude<ConnectionTokenKind, 'interaction'>;
+
 /**
  * Tokens of a connection that are kept, of each kind: the access tokens that work side by side, and the refresh tokens whose
  * reuse ends the connection. Older ones are refused all the same, because they are unknown.
  */
-const MAX_KEPT: Record<ConnectionTokenKind, number> = {
-  interaction: 1,
+const MAX_KEPT: Record<IssuedKind, number> = {
   authorization_code: 100,
   access_token: 100,
   refresh_token: 1_000,
@@ -29,10 +31,10 @@ export interface TokenAdapterOptions {
 }
 
 /**
- * Keeps requests for authorization, codes and tokens. The database has the hashes of their values alone, so that a copy of
+ * Keeps codes and tokens. The database has the hashes of their values alone, so that a copy of
  * it opens nothing.
  */
-export function createTokenAdapter(kind: ConnectionTokenKind, options: TokenAdapterOptions): Adapter {
+export function createTokenAdapter(kind: IssuedKind, options: TokenAdapterOptions): Adapter {
   const { database, findSuccessors, endReused } = options;
 
   /** Whether a refresh token that was rotated is being repeated, and nobody has used what the rotation led to. */
@@ -52,10 +54,6 @@ export function createTokenAdapter(kind: ConnectionTokenKind, options: TokenAdap
 
   return {
     async upsert(value, { jti: _, ...payload }, expiresInSeconds) {
-      const columns = {
-        payload: json(payload as Record<string, unknown>),
-        expires_at: sql<Date>`now() + make_interval(secs => ${expiresInSeconds})`,
-      };
       await database.peopleTransaction(async ({ db }) => {
         await db
           .insertInto('connection_tokens')
@@ -63,16 +61,11 @@ export function createTokenAdapter(kind: ConnectionTokenKind, options: TokenAdap
             token_hash: hashConnectionToken(value),
             kind,
             connection_id: payload.grantId ?? null,
-            ...columns,
+            payload: json(payload as Record<string, unknown>),
+            expires_at: sql<Date>`now() + make_interval(secs => ${expiresInSeconds})`,
           })
-          // The result of an interaction replaces it. A rotation that is repeated leads to the same token, which may be used
-          // by now, and stays so.
-          .onConflict((conflict) =>
-            conflict
-              .column('token_hash')
-              .doUpdateSet({ payload: sql`excluded.payload`, expires_at: sql`excluded.expires_at` } as never)
-              .where('connection_tokens.kind', '=', 'interaction'),
-          )
+          // A rotation that is repeated leads to the same token, which may be used by now, and stays so.
+          .onConflict((conflict) => conflict.doNothing())
           .execute();
         if (payload.grantId === undefined) return;
         await deleteSurplus(db, payload.grantId, kind);
@@ -124,16 +117,13 @@ export function createTokenAdapter(kind: ConnectionTokenKind, options: TokenAdap
     },
 
     async destroy(value) {
-      const { numDeletedRows } = await database.peopleTransaction(({ db }) =>
+      await database.peopleTransaction(({ db }) =>
         db
           .deleteFrom('connection_tokens')
           .where('token_hash', '=', hashConnectionToken(value))
           .where('kind', '=', kind)
-          .executeTakeFirstOrThrow(() => new Error('PostgreSQL did not answer a deletion')),
+          .execute(),
       );
-      // Of two that answer the same request for authorization at once, one goes on.
-      if (kind === 'interaction' && numDeletedRows === 0n)
-        throw new errors.SessionNotFound('the request was answered already');
     },
 
     async revokeByGrantId(connectionId) {
@@ -152,7 +142,7 @@ export function createTokenAdapter(kind: ConnectionTokenKind, options: TokenAdap
 }
 
 /** A client that asks for tokens all the time cannot fill the table. */
-async function deleteSurplus(db: Db, connectionId: string, kind: ConnectionTokenKind): Promise<void> {
+async function deleteSurplus(db: Db, connectionId: string, kind: IssuedKind): Promise<void> {
   await db
     .deleteFrom('connection_tokens')
     .where('token_hash', 'in', (eb) =>

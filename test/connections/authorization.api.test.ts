@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
 import { PERMISSION_TEXTS } from '../../api/pages/connect.routes.ts';
 import { CONNECTION_PERMISSIONS } from '../../domain/identity/permissions.ts';
-import { createAccountQuickly } from '../support/accounts.ts';
+import { createAccountQuickly, newNetwork } from '../support/accounts.ts';
 import { impersonate } from '../support/impersonation.ts';
 import {
   connect,
@@ -352,6 +352,26 @@ describe('requests for authorization', () => {
     const client = await registerClient(app);
     const answer = await createPageClient(app).open(client.authorizePath({ state: 'a\0b' }));
     expect(answer.statusCode).toBe(400);
+  });
+
+  test('a network has at most 200 open requests, also at the same time, and others go on', async () => {
+    const client = await registerClient(app);
+    const open = (headers: Record<string, string>) =>
+      app.app.inject({ url: client.authorizePath(), headers });
+    const network = newNetwork();
+    await open(network);
+    await query(
+      app.worker,
+      sql`insert into connection_tokens (token_hash, kind, network_hash, payload, expires_at)
+        select sha256(convert_to(${client.clientId} || n, 'UTF8')), kind, network_hash, payload, expires_at
+        from (select * from connection_tokens where kind = 'interaction' order by created_at desc limit 1) t,
+          generate_series(1, 190) n`,
+    );
+    const answers = await Promise.all(Array.from({ length: 30 }, () => open(network)));
+    const targets = answers.map(({ headers }) => String(headers.location));
+    expect(targets.filter((target) => target.startsWith('/connect/'))).toHaveLength(9);
+    expect(targets.filter((target) => target.includes('error=temporarily_unavailable'))).toHaveLength(21);
+    expect(String((await open(newNetwork())).headers.location)).toMatch(/^\/connect\//);
   });
 
   test('a request that is too long to be kept is refused', async () => {

@@ -59,6 +59,7 @@ const OTHER_TESTS: Record<string, string> = {
   'domain/billing/checkout-sessions.ts MAX_ATTEMPTS': 'test/billing/checkout.api.test.ts',
   'domain/connections/client-adapter.ts MAX_REGISTRATIONS_PER_HOUR':
     'test/connections/registration.api.test.ts',
+  'domain/connections/request-adapter.ts MAX_OPEN_REQUESTS': 'test/connections/authorization.api.test.ts',
   'domain/connections/consent.service.ts MAX_CONNECTIONS': 'test/connections/authorization.api.test.ts',
   'domain/identity/password-hash-queue.ts MAX_CONCURRENT_HASHES':
     'test/identity/password-hash-queue.unit.test.ts',
