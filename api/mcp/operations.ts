@@ -25,8 +25,6 @@ export interface OperationResult {
 export interface Operations {
   /** Whether a credential with these permissions may call the operation. */
   isPermitted(operationId: string, permissions: ReadonlySet<Permission>): boolean;
-  /** Whether an answer of the operation waits for something to happen. */
-  isHeldOpen(operationId: string): boolean;
   /** The method and path: `POST /api/v1/inboxes/:inboxId/messages`. */
   describe(operationId: string): string;
   /**
@@ -67,7 +65,6 @@ export function collectOperations(app: FastifyInstance): Operations {
       if (permission === undefined) return credential === 'any';
       return permissions.has(permission) && (alsoRequires === undefined || permissions.has(alsoRequires));
     },
-    isHeldOpen: (id) => find(id).config.heldOpen === true,
     describe(id) {
       const { method, url } = find(id);
       return `${method} ${url}`;

@@ -41,12 +41,16 @@ export function presentRefusal(
 }
 
 /** A refusal before any operation was called. */
-export function presentError({ code, detail, fix, errors }: AppError, requestId: string): CallToolResult {
+export function presentError(
+  { code, detail, fix, errors }: AppError,
+  requestId: string,
+  nameTools: NameTools,
+): CallToolResult {
   const named = errors?.map(({ path, message }) => ({ path: toClientPath(path), message }));
   return presentFailure({
     code,
     detail,
-    fix,
+    fix: nameTools(fix),
     ...(named ? { errors: named } : {}),
     request_id: requestId,
   });

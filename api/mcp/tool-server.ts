@@ -1,7 +1,7 @@
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server';
 import type { FastifyRequest } from 'fastify';
 import { sha256 } from '../../platform/crypto.ts';
-import { AppError } from '../../platform/errors.ts';
+import { toAppError } from '../plugins/error-responses.ts';
 import type { DerivedKey, ToolCall } from '../plugins/tool-calls.ts';
 import type { OperationInput, OperationResult, Operations } from './operations.ts';
 import { OperationRefusal, type Tool, type ToolRun } from './tool.ts';
@@ -10,7 +10,7 @@ import type { ToolList } from './tool-list.ts';
 import type { NameTools } from './tool-names.ts';
 
 /** Hosts give up after 60 seconds. */
-export const MAX_WAIT_SECONDS = 50;
+const MAX_WAIT_SECONDS = 50;
 const PROGRESS_INTERVAL_MS = 5_000;
 /** The list changes with the permissions of a key, and with the version of the service. */
 const LIST_TTL_MS = 300_000;
@@ -59,8 +59,11 @@ export function createToolServer({
       return presentAnswer(await tool.run(args as never, run));
     } catch (error) {
       if (error instanceof OperationRefusal) return presentRefusal(error.result, nameTools);
-      if (error instanceof AppError && error.status < 500) return presentError(error, request.id);
-      throw error;
+      const problem = toAppError(error);
+      // The client is gone, and so is the operation that ran for it.
+      if (problem.status >= 500 && !signal.aborted)
+        request.log.error({ err: error, tool: tool.name }, 'tool failed');
+      return presentError(problem, request.id, nameTools);
     }
   });
   return server;

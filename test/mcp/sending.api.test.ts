@@ -144,6 +144,7 @@ describe('send_message', () => {
     expect((await ask('send_message', offer(inbox.id))).answer).toMatchObject({
       id: answer.id,
       replayed: true,
+      note: expect.stringMatching(/Nothing was sent again.*a person must approve/),
     });
     expect(await countMessages()).toBe(0);
   });

@@ -28,17 +28,16 @@ export function refuseLargeFiles(attachments: Static<typeof files> = []): void {
 
 /** A send is a message, or a draft that waits for its time or for a person. */
 export function presentSent({ status, body, isReplayed }: OperationResult): Answer {
+  const notes = [...(isReplayed ? [REPLAYED] : []), ...(status === 202 ? [describeWait(body)] : [])];
   return {
     ...(status === 202 ? shortenDraft(body) : body),
-    ...(status === 202 ? { note: describeWait(body) } : {}),
-    ...(isReplayed ? REPLAYED : {}),
+    ...(isReplayed ? { replayed: true } : {}),
+    ...(notes.length > 0 ? { note: notes.join(' ') } : {}),
   };
 }
 
-const REPLAYED = {
-  replayed: true,
-  note: 'Nothing was sent again: this is the answer of the first call. To send it once more, use a new idempotency_key.',
-};
+const REPLAYED =
+  'Nothing was sent again: this is the answer of the first call. To send it once more, use a new idempotency_key.';
 
 function describeWait({ send_status: status, send_at: sendAt, approval }: Answer): string {
   if (status !== 'pending_approval')
