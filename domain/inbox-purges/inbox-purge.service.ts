@@ -11,7 +11,7 @@ import { FIRST_EVENT, type InboxEventPosition } from '../events/redact-events.ts
 import { expireArchives } from '../exports/purge-exports.ts';
 import { deleteInboxReceipts } from '../inbound/delete-receipts.ts';
 import { findRequestedPurge, markInboxPurged } from '../inboxes/inbox-purge.ts';
-import { deleteInboxAlarms } from '../messages/injection-alarms.ts';
+import { forgetInboxAlarmAddresses } from '../messages/injection-alarms.ts';
 import { countInboxMessages, deleteInboxMessages, deleteInboxThreads } from '../messages/purge-messages.ts';
 import { deleteInboxRefusals } from '../refusals/delete-refusals.ts';
 import { sweepDueObjects } from '../stored-objects/sweep-organization.ts';
@@ -78,7 +78,7 @@ export function createInboxPurgeService({ database, outbox, storage, events }: I
       // A purge may wait for days until the last message is settled. Archives made in the meantime expire with it.
       await expire(organizationId, requestedAt);
       await deleteAll((limit) => deleteInboxMessages(database, events, inboxId, limit), 'messages');
-      await deleteInboxAlarms(database, inboxId);
+      await forgetInboxAlarmAddresses(database, inboxId);
       await deleteAll((limit) => deleteInboxDrafts(database, events, inboxId, limit));
       await deleteAll((limit) => deleteInboxUploads(database, inboxId, limit));
       await deleteAll((limit) => deleteInboxReceipts(database, inboxId, limit));

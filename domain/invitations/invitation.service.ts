@@ -11,6 +11,7 @@ import { recordAudit } from '../audit/record-audit.ts';
 import type { MemberRole } from '../identity/roles.ts';
 import { isSafeName } from '../identity/safe-name.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
+import { requireNoAlarm } from '../messages/require-no-alarm.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { requireGrantableRole, requireManageableRole } from '../organizations/members.ts';
@@ -39,7 +40,7 @@ export function createInvitationService(options: InvitationOptions) {
      *
      * @throws AppError `permission_denied` for a role above the caller's; `session_expired` for the role `owner` without a
      * sign-in within ten minutes; `already_exists` for a member; `conflict` if too many are open; `rate_limited` for a
-     * second invitation to the address within a day; `validation_error`.
+     * second invitation to the address within a day; `policy_violation` for a key after an injection alarm; `validation_error`.
      */
     create: (
       scope: Scope,
@@ -52,6 +53,7 @@ export function createInvitationService(options: InvitationOptions) {
         const email = normalizeAccountAddress(given, '/body/email', ownDomains);
         const organization = await lockNamedOrganization(db, organizationId);
         await requireGrantableRole(db, scope, role);
+        await requireNoAlarm(db, scope, 'invites people');
         await requireNoMember(db, organizationId, email);
         await requireFewInvitations(db, organizationId, email);
         await revokePending(db, organizationId, email);

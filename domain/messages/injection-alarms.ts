@@ -95,7 +95,7 @@ export interface SendTarget {
  * Part of the gate's single statement, in which `i` is the inbox and `op` the row of `organization_policies`. For an inbox
  * without an alarm it costs one look at an index.
  *
- * @param recipients a query for `email`, normalized by `toAddressKey`.
+ * @param recipients a query for `email`, normalized by `toAddressKey`: to whom the message goes, and where it asks for answers.
  */
 export function selectDemandingAlarm(
   recipients: RawBuilder<unknown>,
@@ -127,21 +127,22 @@ export function selectDemandingAlarm(
 export const HAS_ALARM_IN_FORCE: RawBuilder<boolean> = sql`(${AFTER_ALARM} = 'approval' and exists (
   select from injection_alarms o where o.org_id = i.org_id and o.inbox_id = i.id and o.ends_at > now()))`;
 
-/** The message of an alarm in force in an inbox that the credential reaches; undefined if there is none. */
+/**
+ * The message of an alarm in force in an inbox that the credential reaches; undefined if there is none. A deleted inbox counts,
+ * because the agent has read its mail, and may have deleted it to end the alarm.
+ */
 export function findReachedAlarm(
   db: Db,
   { organizationId, environmentId, environmentBound, inboxId }: Scope,
 ): Promise<{ messageId: string; inboxId: string } | undefined> {
   return db
     .selectFrom('injection_alarms as a')
-    .innerJoin('inboxes as i', 'i.id', 'a.inbox_id')
     .leftJoin('organization_policies as op', 'op.org_id', 'a.org_id')
     .select(['a.message_id as messageId', 'a.inbox_id as inboxId'])
     .where('a.org_id', '=', organizationId)
     .$if(environmentBound, (query) => query.where('a.env_id', '=', environmentId))
     .$if(inboxId !== undefined, (query) => query.where('a.inbox_id', '=', inboxId ?? ''))
     .where('a.ends_at', '>', sql<Date>`now()`)
-    .where('i.deleted_at', 'is', null)
     .where(sql<boolean>`${AFTER_ALARM} = 'approval'`)
     .orderBy('a.ends_at', 'desc')
     .limit(1)
@@ -157,9 +158,14 @@ export async function forgetAlarmAddresses(db: Db, messageIds: readonly string[]
     .execute();
 }
 
-/** Deletes the alarms of an inbox, with the addresses in them. */
-export async function deleteInboxAlarms({ db }: Database, inboxId: string): Promise<void> {
-  await db.deleteFrom('injection_alarms').where('inbox_id', '=', inboxId).execute();
+/** Deletes the addresses in the alarms of an inbox. The alarms still restrict the keys that read its mail. */
+export async function forgetInboxAlarmAddresses({ db }: Database, inboxId: string): Promise<void> {
+  await db
+    .updateTable('injection_alarms')
+    .set({ addresses: null })
+    .where('inbox_id', '=', inboxId)
+    .where('addresses', 'is not', null)
+    .execute();
 }
 
 const PURGE_BATCH_SIZE = 1_000;

@@ -22,6 +22,7 @@ import { countUnapprovedRecipients, selectRecipientViolations } from '../policie
 import { HAS_ABUSE_SUSPENSION } from '../suspensions/abuse-suspension.ts';
 import { isSwitchedOff } from '../toggles/toggles.ts';
 import { endOfDay } from '../usage/periods.ts';
+import { findAnswerAddresses } from './answer-addresses.ts';
 import type { OutboundContent } from './outbound-content.ts';
 import { type RefusedSend, recordRefusedSend } from './send-events.ts';
 import { findRefusal, type GateInput, type Refusal, toRefusalError } from './send-gate.ts';
@@ -30,7 +31,7 @@ import { type RepliedTo, senderAddress } from './sender-address.ts';
 export interface SendToCheck {
   scope: Pick<Scope, 'sendRefusal' | 'actor'>;
   inbox: Inbox;
-  content: Pick<OutboundContent, 'to' | 'cc' | 'bcc' | 'subject' | 'labels'>;
+  content: Pick<OutboundContent, 'to' | 'cc' | 'bcc' | 'replyTo' | 'subject' | 'labels' | 'headers'>;
   /** The draft to send; unset if the request has the content. */
   draftId?: string | undefined;
   /** Null if the message starts a thread. */
@@ -86,7 +87,14 @@ export async function checkSend(
   const recipients = toRecipientKeys(content);
   const { db } = transaction;
   const messageIds = forwardedMessageId === null ? [] : [forwardedMessageId];
-  const gateInput = await readGateInput(db, inbox.id, { recipients, threadId, messageIds, sender });
+  const answersTo = findAnswerAddresses(content);
+  const gateInput = await readGateInput(db, inbox.id, {
+    recipients,
+    answersTo,
+    threadId,
+    messageIds,
+    sender,
+  });
   const needsApproval = !isApproved && (isWaiting || isForApproval(scope, gateInput));
   const refusal =
     findRefusal(gateInput) ??
@@ -127,7 +135,8 @@ export async function findApprovalNeed(
   }: Pick<SendToCheck, 'scope' | 'content'> & { inbox: Pick<Inbox, 'id'>; target: SendTarget },
 ): Promise<ApprovalNeed> {
   if (scope.actor.kind === 'user') return { needsApproval: false, alarmMessageId: null };
-  const gateInput = await readGateInput(db, inbox.id, { recipients: toRecipientKeys(content), ...target });
+  const addresses = { recipients: toRecipientKeys(content), answersTo: findAnswerAddresses(content) };
+  const gateInput = await readGateInput(db, inbox.id, { ...addresses, ...target });
   return toNeed(isForApproval(scope, gateInput), gateInput);
 }
 
@@ -243,6 +252,8 @@ const selectGateRow = (db: Db, recipients: RawBuilder<unknown>, sender: RawBuild
 interface MessageToCheck extends Omit<SendTarget, 'messageIds'> {
   /** Distinct address keys. */
   recipients: string[];
+  /** Address keys: where else it asks for answers. */
+  answersTo?: string[];
   messageIds?: SendTarget['messageIds'];
   /** The address that it leaves from; null: the inbox's. */
   sender?: string | null;
@@ -257,9 +268,9 @@ interface MessageToCheck extends Omit<SendTarget, 'messageIds'> {
 export async function readGateInput(
   db: Db,
   inboxId: string,
-  { recipients, threadId, messageIds = [], sender = null }: MessageToCheck,
+  { recipients, answersTo = [], threadId, messageIds = [], sender = null }: MessageToCheck,
 ): Promise<GateInput> {
-  const emails = sql`select value as email from jsonb_array_elements_text(${JSON.stringify(recipients)}::jsonb)`;
+  const emails = selectEmails(recipients);
   const row = await selectGateRow(db, emails, sql`coalesce(${sender}::text, i.email)`)
     .leftJoin('threads as t', (join) => join.on('t.id', '=', sql<string>`${threadId}`))
     .select([
@@ -267,7 +278,9 @@ export async function readGateInput(
       't.send_paused_until as threadPausedUntil',
       sql<number>`${recipients.length}::int`.as('recipientCount'),
       countUnapprovedRecipients(emails).as('unapprovedRecipients'),
-      selectDemandingAlarm(emails, { threadId, messageIds }).as('demandingAlarm'),
+      selectDemandingAlarm(selectEmails([...recipients, ...answersTo]), { threadId, messageIds }).as(
+        'demandingAlarm',
+      ),
     ])
     .where('i.id', '=', inboxId)
     .modifyEnd(PREPARED)
@@ -275,6 +288,9 @@ export async function readGateInput(
   if (!row) throw new Error(`Inbox ${inboxId} does not exist`);
   return toGateInput(row);
 }
+
+const selectEmails = (keys: readonly string[]): RawBuilder<unknown> =>
+  sql`select value as email from jsonb_array_elements_text(${JSON.stringify(keys)}::jsonb)`;
 
 // Stored recipients are ASCII, so the lower-case form is the key.
 const UNSENT_RECIPIENTS = sql`select distinct lower(p.email) as email from message_recipients p

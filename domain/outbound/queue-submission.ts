@@ -79,7 +79,8 @@ export async function queueSubmission(
   const { needsApproval, alarmMessageId } = await checkSend(transaction, events, {
     scope,
     inbox,
-    content: envelopeContent(content, submission),
+    // The whole header is sent, also the fields that the API does not have.
+    content: { ...envelopeContent(content, submission), headers: mail.headers },
     threadId,
     sharedDomainLimit,
   });

@@ -11,6 +11,7 @@ import { recordAudit } from '../audit/record-audit.ts';
 import { requesterProblem } from '../identity/requester.ts';
 import { isSafeName } from '../identity/safe-name.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
+import { requireNoAlarm } from '../messages/require-no-alarm.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { normalizeAccountAddress } from '../people/account-address.ts';
@@ -58,7 +59,7 @@ export function createSsoSetupLinkService(options: SsoSetupLinkOptions) {
      * Creates a link for a person outside the organization, and mails it if an address is given.
      *
      * @throws AppError `conflict` if too many are open; `rate_limited` for a second link to the address within a day;
-     * `validation_error`.
+     * `policy_violation` for a key after an injection alarm; `validation_error`.
      */
     create: (scope: Scope, input: { email: string | undefined }): Promise<CreatedSetupLink> =>
       database.transaction(scope, async (transaction) => {
@@ -67,6 +68,7 @@ export function createSsoSetupLinkService(options: SsoSetupLinkOptions) {
         const email =
           input.email === undefined ? null : normalizeAccountAddress(input.email, '/body/email', ownDomains);
         await lockOrganization(db, scope);
+        await requireNoAlarm(db, scope, 'creates setup links');
         await requireFewLinks(db, scope.organizationId, email);
         const { token, hash } = createOneTimeToken();
         const link = newLink(scope, { email, tokenHash: hash });

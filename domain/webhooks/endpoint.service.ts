@@ -5,7 +5,7 @@ import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
-import { AppError, notFound } from '../../platform/errors.ts';
+import { notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
@@ -17,7 +17,7 @@ import { recordAudit } from '../audit/record-audit.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
-import { describeAlarm, findReachedAlarm } from '../messages/injection-alarms.ts';
+import { requireNoAlarm } from '../messages/require-no-alarm.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { wakeProbe } from './endpoint-health.ts';
 import { createEndpointSecret, secretContext } from './endpoint-secret.ts';
@@ -75,7 +75,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
      */
     create: (scope: Scope, input: EndpointInput): Promise<CreatedEndpoint> =>
       database.transaction(scope, async ({ db }) => {
-        await requireNoAlarm(db, scope);
+        await requireNoAlarm(db, scope, 'creates webhook endpoints or changes their URL');
         const id = newId('webhookEndpoint');
         const secret = createEndpointSecret();
         const endpoint = await insertEndpoint(db, {
@@ -115,7 +115,8 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
         const found = await findEndpoint(db, scope, endpointId);
         const { url, events, description, inboxIds, disabled = found.disabled } = patch;
         const receiver = url === undefined ? found.url : parseReceiverUrl(url, findTargetRefusal);
-        if (receiver !== found.url) await requireNoAlarm(db, scope);
+        if (receiver !== found.url)
+          await requireNoAlarm(db, scope, 'creates webhook endpoints or changes their URL');
         const changed = await changeEndpoint(db, found, {
           url: receiver,
           events: events && [...new Set(events)],
@@ -168,24 +169,6 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
         await audit(db, scope, endpointId, 'deleted', { host: hostOf(endpoint) });
       }),
   };
-}
-
-/**
- * A deceived agent must not send the events of an inbox elsewhere, so after an injection alarm in an inbox that a key reaches,
- * the key chooses no receiver.
- *
- * @throws AppError `policy_violation`.
- */
-async function requireNoAlarm(db: Db, scope: Scope): Promise<void> {
-  if (scope.actor.kind === 'user') return;
-  const alarm = await findReachedAlarm(db, scope);
-  if (!alarm) return;
-  const { messageId, inboxId } = alarm;
-  throw new AppError('policy_violation', {
-    detail: `${describeAlarm(messageId)} Until its alarm ends, no key that reaches its inbox (${inboxId}) creates webhook endpoints or changes their URL.`,
-    fix: `Ask a person to do it with their own session, or to dismiss the alarm if it is a false one: POST /api/v1/messages/${messageId}/injection/dismiss. It ends by itself 24 hours after the message arrived.`,
-    extensions: { policy: 'after_alarm' },
-  });
 }
 
 function insertEndpoint(db: Db, endpoint: Insertable<Tables['webhook_endpoints']>): Promise<WebhookEndpoint> {

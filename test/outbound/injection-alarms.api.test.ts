@@ -119,6 +119,33 @@ describe('after an alarm a person approves what a key sends', () => {
     expect((await send(FRIEND)).statusCode).toBe(201);
   });
 
+  test('that leads answers to such an address, in Reply-To or another field, also of a draft and later', async () => {
+    const { post, befriend, attack, inbox } = await arrange();
+    await befriend();
+    const message = await attack();
+    const path = `/inboxes/${inbox.id}/messages`;
+    const content = { to: [FRIEND], subject: 'Hi', text_body: 'x' };
+    const many = (tag: string) => Array.from({ length: 90 }, (_, n) => `${n}${tag}a@b.c-d`).join();
+    for (const field of [
+      { reply_to: [ATTACKER] },
+      { reply_to: [VICTIM.toUpperCase()] },
+      { reply_to: ['new@elsewhere.example'] },
+      { headers: { 'List-Unsubscribe': `<mailto:${ATTACKER}?subject=x>` } },
+      { headers: { 'list-unsubscribe': many('='), 'X-Confirm-Reading-To': many('!') } },
+      { headers: { 'X-Confirm-Reading-To': ATTACKER } },
+      { reply_to: [ATTACKER], send_at: new Date(Date.now() + 3_600_000).toISOString() },
+    ])
+      expect((await post(path, { ...content, ...field })).json()).toMatchObject(heldBy(message.id));
+    const draft = (await post(`/inboxes/${inbox.id}/drafts`, { ...content, reply_to: [ATTACKER] })).json();
+    expect((await post(`/drafts/${draft.id}/send`)).json()).toMatchObject(heldBy(message.id));
+    for (const field of [
+      { reply_to: [FRIEND] },
+      { reply_to: [inbox.email], headers: { 'X-Reference': ATTACKER } },
+      { headers: { 'List-Unsubscribe': '<https://people.example/u>' } },
+    ])
+      expect((await post(path, { ...content, ...field })).statusCode).toBe(201);
+  });
+
   test('in a batch, each message for itself', async () => {
     const { attack, befriend, post, get, inbox } = await arrange();
     await befriend();
@@ -138,8 +165,10 @@ describe('after an alarm a person approves what a key sends', () => {
     expect(await drafts()).toEqual([]);
     const id = await submit(ATTACKER);
     await submit(FRIEND, { 'In-Reply-To': '<attack@evil.example>' });
+    for (const name of ['Reply-To', 'Disposition-Notification-To', 'Mail-Followup-To'])
+      await submit(FRIEND, { [name]: ATTACKER });
     const waiting = await drafts();
-    expect(waiting).toMatchObject([heldBy(alarmed.id), heldBy(alarmed.id)]);
+    expect(waiting).toMatchObject(Array.from({ length: 5 }, () => heldBy(alarmed.id)));
     expect(waiting.map((draft: { id: string }) => draft.id)).toContain(id);
   });
 
@@ -332,7 +361,7 @@ test('of dismissals at the same time one is recorded', async () => {
   ).toHaveLength(1);
 });
 
-test('the purge of an inbox deletes its alarms with the addresses in them', async () => {
+test('the purge of an inbox deletes the addresses in its alarms, but does not end them', async () => {
   const { attack, inbox, organization } = await arrange();
   await attack();
   const path = `/inboxes/${inbox.id}?purge=true`;
@@ -340,7 +369,9 @@ test('the purge of an inbox deletes its alarms with the addresses in them', asyn
     300,
   );
   await purgeServiceOf(app.worker).purge(inbox.id, () => undefined);
-  expect(await alarms(inbox.id)).toEqual([]);
+  expect(
+    await query(app.worker, sql`select addresses from injection_alarms where inbox_id = ${inbox.id}`),
+  ).toEqual([{ addresses: null }]);
 });
 
 describe('an alarm restricts nothing', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { purgeServiceOf } from '../support/inbox-purge.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { setPolicies } from '../support/policies.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -27,6 +28,7 @@ async function arrange() {
   const existing = (await create(token)).json<{ id: string }>();
   return {
     organization,
+    inbox,
     create,
     person: (await createTestSession(app.worker, organization.ownerId)).token,
     change: (credential: string, body: object) =>
@@ -65,6 +67,34 @@ describe('after an injection alarm, a key that reaches the inbox', () => {
       });
     const selected = await create(reaching.organization, { 'x-env-id': sandboxEnvironmentId });
     expectProblem(selected, 'policy_violation');
+  });
+
+  test('creates none after it deleted the inbox either, until a person dismisses the alarm', async () => {
+    const { attack, create, reaching, person, inbox } = await arrange();
+    const messageId = await attack();
+    const path = `/inboxes/${inbox.id}?purge=true`;
+    expect((await app.call(path, { method: 'DELETE', token: reaching.organization })).statusCode).toBe(204);
+    expectProblem(await create(reaching.organization), 'policy_violation');
+    await purgeServiceOf(app.worker).purge(inbox.id, () => undefined);
+    expectProblem(await create(reaching.organization), 'policy_violation');
+    const dismiss = `/messages/${messageId}/injection/dismiss`;
+    expect((await app.call(dismiss, { method: 'POST', token: person })).statusCode).toBe(204);
+    expect((await create(reaching.organization)).statusCode).toBe(201);
+  });
+
+  test('invites no one to read the mail, nor to set up single sign-on, but a person does', async () => {
+    const { attack, reaching, person } = await arrange();
+    const invite = (token: string, email: string) =>
+      app.call('/org/invitations', { method: 'POST', token, body: { email, role: 'viewer' } });
+    expect((await invite(reaching.organization, 'ada@people.example')).statusCode).toBe(201);
+    await attack();
+    expectProblem(await invite(reaching.organization, 'eve@evil.example'), 'policy_violation');
+    expect((await invite(person, 'grace@people.example')).statusCode).toBe(201);
+    const link = (token: string, body: object) =>
+      app.call('/org/sso/setup-links', { method: 'POST', token, body });
+    for (const body of [{ email: 'eve@evil.example' }, {}])
+      expectProblem(await link(reaching.organization, body), 'policy_violation');
+    expect((await link(person, {})).statusCode).toBe(201);
   });
 
   test('redirects none, but changes, tests and enables the existing ones', async () => {
