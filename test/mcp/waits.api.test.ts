@@ -103,7 +103,7 @@ test('wait_for_message in a thread takes what arrived a moment ago, and needs on
     expect((await tools.call('wait_for_message', args)).answer.code).toBe('validation_error');
 });
 
-test('a wait ends after 50 seconds, whatever the call asks for, and says since when to go on', async () => {
+test('a wait that found nothing says since when to go on, and its time is a number of seconds', async () => {
   const { inbox, tools } = await arrange();
   const { answer: early } = await tools.call('wait_for_message', { inbox_id: inbox.id, timeout_seconds: 1 });
   const since = Date.parse(String(early.since));
@@ -113,11 +113,7 @@ test('a wait ends after 50 seconds, whatever the call asks for, and says since w
     expect(
       (await tools.call('wait_for_message', { inbox_id: inbox.id, timeout_seconds: timeout })).answer.code,
     ).toBe('validation_error');
-  const started = performance.now();
-  const { answer } = await tools.call('wait_for_message', { inbox_id: inbox.id, timeout_seconds: 300 });
-  expect(answer.timed_out).toBe(true);
-  expect(performance.now() - started).toBeLessThan(55_000);
-}, 90_000);
+});
 
 test('waits take their place among those of the credential', async () => {
   const { inbox, tools } = await arrange();

@@ -8,7 +8,7 @@ import { createTransport } from '../../api/mcp/transport.ts';
 import { connectTools } from '../support/mcp-client.ts';
 
 /** Serves the tools with operations that answer as told. */
-async function serve(call: Operations['call']) {
+async function serve(call: Operations['call'], name = 'whoami', args = {}) {
   const operations: Operations = {
     isPermitted: () => true,
     describe: (id) => `GET /api/v1/${id}`,
@@ -27,7 +27,7 @@ async function serve(call: Operations['call']) {
     createToolServer({ tools, operations, nameTools, request, disconnected });
   app.post('/mcp', createTransport({ url: 'http://localhost/mcp', createServer }));
   const client = await connectTools({ app }, 'any');
-  const answer = await client.call('whoami');
+  const answer = await client.call(name, args);
   await client.close();
   await app.close();
   return answer;
@@ -52,4 +52,22 @@ test('a process that stops asks for a repetition', async () => {
     isError: true,
     answer: { code: 'unavailable', fix: expect.stringContaining('again') },
   });
+});
+
+test.each([
+  [300, 50],
+  [undefined, 50],
+  [20, 20],
+])('a wait of %s seconds ends after %s, before hosts give up', async (asked, granted) => {
+  let query: unknown;
+  const { answer } = await serve(
+    async (_id, input) => {
+      ({ query } = input);
+      return { status: 200, body: { object: 'timeout', timed_out: true }, isReplayed: false };
+    },
+    'wait_for_message',
+    { inbox_id: 'inb_test', ...(asked === undefined ? {} : { timeout_seconds: asked }) },
+  );
+  expect(answer.timed_out).toBe(true);
+  expect(query).toMatchObject({ timeout_seconds: granted });
 });
