@@ -18,6 +18,9 @@ export interface ExampleSchema {
 /** Resolves `Address#`. */
 export type ResolveSchema = (reference: string) => ExampleSchema | undefined;
 
+/** Stands where the schema does not say what text it wants. */
+export const MADE_UP_TEXT = 'text';
+
 /** A value that fits the schema, for error messages: the first of `examples`, or one made from the types. */
 export function buildExample(schema: ExampleSchema, resolve: ResolveSchema): unknown {
   if (schema.$ref !== undefined) return buildExample(resolve(schema.$ref) ?? {}, resolve);
@@ -30,7 +33,7 @@ export function buildExample(schema: ExampleSchema, resolve: ResolveSchema): unk
   if (type === 'object') return buildObject(schema, resolve);
   if (type === 'boolean') return true;
   if (type === 'integer' || type === 'number') return schema.minimum ?? 1;
-  return schema.format === 'date-time' ? '2026-11-21T09:30:00.000Z' : 'text';
+  return schema.format === 'date-time' ? '2026-11-21T09:30:00.000Z' : MADE_UP_TEXT;
 }
 
 function buildObject(

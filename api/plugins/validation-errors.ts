@@ -4,7 +4,13 @@ import { NOTE_PATTERN } from '../admin/note.ts';
 import { NO_CONTROL_CHARACTERS } from '../messages/addresses.ts';
 import { HEADER_NAME_PATTERN, LABEL_PATTERN } from '../messages/content.schemas.ts';
 import { findNearestName } from './nearest-name.ts';
-import { buildExample, type ExampleSchema, listTypes, type ResolveSchema } from './schema-example.ts';
+import {
+  buildExample,
+  type ExampleSchema,
+  listTypes,
+  MADE_UP_TEXT,
+  type ResolveSchema,
+} from './schema-example.ts';
 
 const MAX_REPORTED_ERRORS = 20;
 const PART_NAMES: Record<string, string> = { querystring: 'query' };
@@ -59,7 +65,7 @@ function describeError(error: ErrorObject, { part, nullable, resolve }: ErrorCon
   const schema = (error.parentSchema ?? {}) as ExampleSchema;
   if (keyword === 'required') {
     const member = schema.properties?.[String(params.missingProperty)];
-    return member ? `is required, such as ${showExample(member, resolve)}` : 'is required';
+    return member ? withExample('is required', member, resolve) : 'is required';
   }
   if (keyword === 'additionalProperties')
     return describeUnknown(String(params.additionalProperty), part, Object.keys(schema.properties ?? {}));
@@ -115,13 +121,16 @@ const TYPE_NAMES: Record<string, string> = {
 function describeType(schema: ExampleSchema, { nullable, resolve }: Omit<ErrorContext, 'part'>): string {
   const types = [...new Set([...listTypes(schema), ...(nullable ? ['null'] : [])])];
   const names = types.map((type) => TYPE_NAMES[type] ?? type).join(' or ');
-  return `must be ${names}, such as ${showExample(schema, resolve)}`;
+  return withExample(`must be ${names}`, schema, resolve);
 }
 
 const MAX_EXAMPLE_LENGTH = 300;
 
-function showExample(schema: ExampleSchema, resolve: ResolveSchema): string {
-  return JSON.stringify(buildExample(schema, resolve)).slice(0, MAX_EXAMPLE_LENGTH);
+/** A made-up text would be no example of an id, say. */
+function withExample(words: string, schema: ExampleSchema, resolve: ResolveSchema): string {
+  const example = buildExample(schema, resolve);
+  if (example === MADE_UP_TEXT) return words;
+  return `${words}, such as ${JSON.stringify(example).slice(0, MAX_EXAMPLE_LENGTH)}`;
 }
 
 /** The caller controls names and depth, so the reported path is truncated. */

@@ -67,6 +67,7 @@ describe('body parsing', () => {
     [{ to: [{ email: 7 }] }, 'to[0].email', 'must be a string, such as "ada@people.example"'],
     [{ to: [7] }, 'to[0]', expect.stringMatching(/^must be an object or a string, such as {"email":"ada@/)],
     [{ to: [{ name: 'Ada' }] }, 'to[0].email', 'is required, such as "ada@people.example"'],
+    [{ subject: 7 }, 'subject', 'must be a string or null'],
     [{ to: ['Ada <ada>'] }, 'to[0]', 'must have the form name@domain'],
     [{ to: [`${'x'.repeat(256)} <ada@people.example>`] }, 'to[0]', expect.stringContaining('255 characters')],
     [{ text: 'x' }, 'text', 'is not a field of this operation; did you mean text_body?'],
