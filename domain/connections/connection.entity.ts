@@ -17,7 +17,7 @@ export type ConnectionEnd = (typeof CONNECTION_ENDS)[number];
 export const ConnectionEntity = defineEntity({
   name: 'Connection',
   tableName: 'connections',
-  policies: tenantPolicies({ lookup: true, people: true }),
+  policies: tenantPolicies({ lookup: true, people: true, staff: true }),
   indexes: [
     { properties: ['organizationId', 'id'] },
     { properties: ['userId', 'id'] },
