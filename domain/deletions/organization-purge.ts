@@ -8,6 +8,7 @@ import { deleteOrganizationMessages } from '../messages/purge-messages.ts';
 import { sweepOrganizationObjects } from '../stored-objects/sweep-organization.ts';
 import { lockPurging, markPurged } from './deletion-purge.service.ts';
 import {
+  DELTA_TABLES,
   deleteAll,
   deleteBatch,
   TABLES_AFTER_MESSAGES,
@@ -72,6 +73,7 @@ export function createOrganizationPurge(options: OrganizationPurgeOptions) {
   async function deleteOrganization(deletionId: string, organizationId: string): Promise<void> {
     await database.systemTransaction(async ({ db }) => {
       await lockPurging(db, deletionId, 'organization');
+      for (const table of DELTA_TABLES) await deleteAll(db, table, organizationId);
       await db
         .selectFrom('organizations')
         .select('id')

@@ -47,6 +47,14 @@ export const TABLES_AFTER_MESSAGES: readonly PurgedTable[] = [
   { table: 'list_entries', where: inOrganization },
   { table: 'inboxes', where: inEnvironments },
 ];
+/**
+ * Emptied before the row of the organization is locked, too. What moves deltas into counters locks the deltas first, then the
+ * organization, by the foreign key of the counters; the opposite order would be a deadlock.
+ */
+export const DELTA_TABLES: readonly PurgedTable[] = [
+  { table: 'metric_deltas', where: inEnvironments },
+  { table: 'usage_deltas', where: inOrganization },
+];
 /** Tables without a foreign key to the organization, emptied in the transaction that deletes its row. */
 export const TABLES_WITH_ORGANIZATION: readonly PurgedTable[] = [
   { table: 'metric_deltas', where: inEnvironments },

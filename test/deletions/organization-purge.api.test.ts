@@ -7,6 +7,7 @@ import { createNotificationService } from '../../domain/notifications/notificati
 import { createPersonNotificationService } from '../../domain/notifications/person-notification.service.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import { newId } from '../../platform/ids.ts';
+import { eventually } from '../support/eventually.ts';
 import { query } from '../support/query.ts';
 import { useObjectStorage, usePostgres, useStorage, useWorkerDatabase } from '../support/resources.ts';
 import {
@@ -319,6 +320,33 @@ test('a row that is added while the organization goes is refused, not orphaned',
   } = await countRows(organization.organizationId);
   expect([claims, slugs]).toEqual([2, 2]);
   expect(Object.values(rest).every((count) => count === 0)).toBe(true);
+});
+
+test('a purge and the counting of usage do not lock each other out', async () => {
+  const { organizationId } = await arrange();
+  const deletionId = await closeLongAgo(organizationId);
+  await purges.begin(deletionId);
+  await owner.query(
+    `insert into usage_deltas (org_id, counter, at, amount) values ($1, 'api_calls', now(), 1)`,
+    [organizationId],
+  );
+  await owner.query('begin');
+  // As in applyUsageDeltas, which locks deltas before it counts them.
+  await owner.query('delete from usage_deltas where org_id = $1', [organizationId]);
+  const purging = purgeAll(deletionId);
+  await eventually(async () => {
+    const { rows } = await owner.query(
+      'select 1 from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))',
+    );
+    expect(rows).not.toEqual([]);
+  });
+  await owner.query(
+    `insert into usage_counters (org_id, counter, period_start, amount) values ($1, 'api_calls', '2020-01-01', 1)`,
+    [organizationId],
+  );
+  await owner.query('commit');
+  await purging;
+  expect(await query(database, sql`select id from organizations where id = ${organizationId}`)).toEqual([]);
 });
 
 test('every table of an organization is purged by name, or goes with the organization by a foreign key', async () => {
