@@ -49,7 +49,7 @@ export const authorizationRoutes =
         schema: {
           hide: true,
           operationId: 'oauth.register',
-          // What counts of it is read below; the rest is left out.
+          // Members that the service does not know are ignored (RFC 7591 section 2).
           body: Type.Record(Type.String(), Type.Unknown(), { maxProperties: 100 }),
         },
       },

@@ -13,7 +13,7 @@ export interface ProviderAnswer {
   body: string;
 }
 
-/** Keeps what is sent in place of sending it. The library ends a response with its whole body. */
+/** Captures the response instead of sending it. The library passes the whole body to `end`. */
 class CapturedResponse extends ServerResponse {
   text = '';
   override end(...[body]: unknown[]): this {
@@ -37,7 +37,7 @@ export function createExchange(
     clientIp: ip,
     headers: {
       ...headers,
-      // The URLs in its answers are those of the configuration, whatever the client wrote.
+      // The library builds URLs from these headers, so they come from PUBLIC_URL and not from the client.
       host,
       'x-forwarded-host': host,
       'x-forwarded-proto': protocol.slice(0, -1),

@@ -4,7 +4,7 @@ import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { changeProblems, id, NoContent, problems, ref, strictObject } from '../schemas.ts';
 import { ConnectionRecord, presentConnection } from './connections.schemas.ts';
 
-/** Every role has the permission; which connections someone sees is for the use-case. */
+/** Every role has this permission. The use-case decides which connections a member sees. */
 const OWN = { permission: 'usage:read', exemptFromUsageLimit: true } as const;
 
 export const connectionRoutes =

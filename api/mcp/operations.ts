@@ -4,13 +4,16 @@ import { notFound } from '../../platform/errors.ts';
 import { runToolCall, type ToolCall } from '../plugins/tool-calls.ts';
 
 export interface OperationInput {
-  /** By the names of the path. */
+  /** Values of the path parameters. */
   params?: Record<string, string>;
   query?: Record<string, string | number | boolean | undefined>;
   body?: object;
   idempotencyKey?: string | undefined;
-  /** Without a key, the same call of the same tool within ten minutes is a repetition: hosts repeat what they got no answer to. */
-  isOnce?: true;
+  /**
+   * Without an `idempotencyKey`, derive one from the arguments: hosts repeat calls that got no answer, so the same call within
+   * ten minutes is a retry.
+   */
+  derivesKey?: true;
 }
 
 export interface OperationResult {

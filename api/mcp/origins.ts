@@ -20,7 +20,7 @@ export const PREFLIGHT_HEADERS = {
 export interface OriginRules {
   /** @throws AppError `permission_denied` for another host, and for a web page of another origin. */
   require(request: FastifyRequest): void;
-  /** By which a browser lets a page of an allowed origin read the answer; cookies are not sent. */
+  /** CORS headers that let a page of an allowed origin read the answer, without cookies. */
   headersFor(request: FastifyRequest): Record<string, string>;
 }
 

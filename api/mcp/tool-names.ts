@@ -1,7 +1,7 @@
 import type { Operations } from './operations.ts';
 import { TOOLS } from './tools/index.ts';
 
-/** Says the same about tools that an operation says about operations: a model has no other. */
+/** Replaces the names of operations in a text with the names of tools, the only ones that a model can call. */
 export type NameTools = (text: string) => string;
 
 export function createToolNames(operations: Operations): NameTools {

@@ -88,7 +88,7 @@ function deriveKey(tool: Tool, args: object, { scope }: FastifyRequest): Derived
 function createRun(tool: Tool, { operations, call: toolCall, args, context }: RunOptions): ToolRun {
   async function call(id: string, input: OperationInput): Promise<OperationResult> {
     if (!tool.operations.includes(id)) throw new Error(`The tool ${tool.name} does not name ${id}`);
-    const derivedKey = input.isOnce ? deriveKey(tool, args, toolCall.request) : undefined;
+    const derivedKey = input.derivesKey ? deriveKey(tool, args, toolCall.request) : undefined;
     const result = await operations.call(id, input, { ...toolCall, ...(derivedKey ? { derivedKey } : {}) });
     if (result.status >= 400) throw new OperationRefusal(result);
     return result;

@@ -19,14 +19,14 @@ export interface ToolRun {
    * @throws OperationRefusal with the problem that the operation answers.
    */
   call(operationId: string, input: OperationInput): Promise<OperationResult>;
-  /** The same for an operation that waits, at most as long as hosts do, with progress for the host. */
+  /** As `call`, for an operation that waits: at most as long as hosts do, and with progress notifications. */
   wait(operationId: string, input: OperationInput, seconds?: number): Promise<OperationResult>;
 }
 
 export interface Tool {
   name: string;
   description: string;
-  /** The operations of the API that the tool is. Their permissions decide who sees it. */
+  /** The operations that the tool calls. A credential sees the tool if it has their permissions. */
   operations: readonly [string, ...string[]];
   input: TObject;
   /** The first level of the answer, by name. */

@@ -138,7 +138,7 @@ export const connectPages =
         },
         preValidation: async ({ body }) => {
           const form = body as { permissions?: unknown };
-          // One chosen box is not a list in a form.
+          // A form sends a single checked box as a string.
           if (typeof form.permissions === 'string') form.permissions = [form.permissions];
         },
       },
@@ -162,7 +162,7 @@ export const connectPages =
       },
     );
 
-    /** A page leads on, because browsers apply the policy of forms to every redirect that follows a form. */
+    /** Answers with a page that navigates on: `form-action` in the CSP also covers redirects after a form. */
     async function finish(
       incoming: FastifyRequest,
       reply: FastifyReply,
@@ -182,7 +182,7 @@ async function findAsked(provider: Provider, incoming: FastifyRequest, uid: stri
   const { request, response } = createExchange(provider, incoming);
   const interaction = await unlessRefused(provider.interactionDetails(request, response));
   const { client_id, redirect_uri, scope } = interaction?.params ?? {};
-  // The client, or its metadata document, may be gone since.
+  // The client or its metadata document may have disappeared in the meantime.
   const client =
     interaction?.uid === uid ? await unlessRefused(provider.Client.find(String(client_id))) : undefined;
   if (!client)

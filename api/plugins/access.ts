@@ -332,7 +332,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       if (credential !== 'agent' || !(error instanceof AppError))
         return refusedSends.refuse(request, error, 'rate_limited');
       request.rateRefusal = error;
-      // Its body is read, which the limit is to save: only as often as the limit itself allows.
+      // The refusal needs the body, which costs what the limit should save. So such refusals are limited, too.
       await limitRefused(request, reply);
     });
     if (request.scope.sendRefusal || credential === 'agent') return;

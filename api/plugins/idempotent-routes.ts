@@ -109,7 +109,7 @@ async function respondOnce(
     path: getRoutedPath(request),
     key: readKey(request),
   });
-  // What a client does not ask for must not keep a refusal that its cause outlives.
+  // A refusal is not stored under a derived key: a client that did not ask for idempotency may retry once the cause is gone.
   const keepsRejections = request.headers['idempotency-key'] !== undefined;
   const prepare = request.routeOptions.config.prepare;
   // If `prepare` reads the body itself, the body cannot be compared with the stored request beforehand.

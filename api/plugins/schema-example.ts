@@ -18,7 +18,7 @@ export interface ExampleSchema {
 /** Resolves `Address#`. */
 export type ResolveSchema = (reference: string) => ExampleSchema | undefined;
 
-/** Stands where the schema does not say what text it wants. */
+/** The example of a string that the schema does not describe further. */
 export const MADE_UP_TEXT = 'text';
 
 /** A value that fits the schema, for error messages: the first of `examples`, or one made from the types. */

@@ -36,7 +36,7 @@ export const runToolCall = <Result>(call: ToolCall, work: () => Promise<Result>)
   // `inject` begins when its result is awaited, which must happen in here.
   calls.run(call, async () => work());
 
-/** The operation has the request id of its tool call, by which both are found in the log. */
+/** An operation has the request id of its tool call, so the log shows both under one id. */
 export const findRequestId = (): string | undefined => calls.getStore()?.request.id;
 
 /** The connection of the client, also for an operation that runs for its tool call. */

@@ -126,7 +126,7 @@ function describeType(schema: ExampleSchema, { nullable, resolve }: Omit<ErrorCo
 
 const MAX_EXAMPLE_LENGTH = 300;
 
-/** A made-up text would be no example of an id, say. */
+/** Adds an example, unless it is only the placeholder, which would mislead for an id. */
 function withExample(words: string, schema: ExampleSchema, resolve: ResolveSchema): string {
   const example = buildExample(schema, resolve);
   if (example === MADE_UP_TEXT) return words;

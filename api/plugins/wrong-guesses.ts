@@ -7,7 +7,7 @@
 export interface Guess {
   /** Methods of the guess; unset: any. */
   methods?: readonly string[];
-  /** Segments of each path. */
+  /** The guessed paths, each as its segments. */
   paths: readonly (readonly string[])[];
   /** `PATCH /drafts/{id}`. */
   operation: string;

@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
-import { isId } from '../../platform/ids.ts';
 import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-addresses.ts';
 import {
   type Authenticator,
@@ -13,6 +12,7 @@ import {
   unauthenticated,
 } from '../identity/authentication.ts';
 import type { Permission } from '../identity/permissions.ts';
+import { createUseRecorder, toIdParameter, toTenantScope } from '../identity/tenant-credential.ts';
 import { hashApiKeyToken, isApiKeyToken } from './api-key-token.ts';
 
 /** What `find_api_key` returns. */
@@ -46,29 +46,26 @@ export function createKeyAuthenticator({
   database: Database;
   logger: Logger;
 }): Authenticator {
-  const pendingUpdates = new Set<string>();
+  const recordUpdate = createUseRecorder(logger, 'an API key');
 
-  /** Runs asynchronously, at most once a minute per key. A lost update only makes `last_used_at` less precise. */
+  /** At most once a minute for each token. */
   function recordUse(row: KeyRow): void {
-    const pending = row.isPrevious ? `${row.keyId}/previous` : row.keyId;
-    if (row.isRecentlyUsed || pendingUpdates.has(pending)) return;
-    pendingUpdates.add(pending);
-    database
-      .transaction({ organizationId: row.organizationId }, ({ db }) =>
+    if (row.isRecentlyUsed) return;
+    recordUpdate(row.isPrevious ? `${row.keyId}/previous` : row.keyId, () =>
+      database.transaction({ organizationId: row.organizationId }, ({ db }) =>
         db
           .updateTable('api_keys')
           .set(row.isPrevious ? { previous_last_used_at: new Date() } : { last_used_at: new Date() })
           .where('id', '=', row.keyId)
           .execute(),
-      )
-      .catch((error: unknown) => logger.warn({ err: error }, 'could not record the last use of an API key'))
-      .finally(() => pendingUpdates.delete(pending));
+      ),
+    );
   }
 
   return {
     accepts: isApiKeyToken,
     async authenticate(credentials) {
-      const { token, environmentId, organizationId, ip, requestId } = credentials;
+      const { token, environmentId, organizationId, ip } = credentials;
       const row = isApiKeyToken(token) ? await findKey(database, credentials) : undefined;
       if (!row || row.isExpired) throw unauthenticated();
       if (organizationId !== undefined && organizationId !== row.organizationId)
@@ -80,15 +77,9 @@ export function createKeyAuthenticator({
       recordUse(row);
       return {
         scope: {
-          organizationId: row.organizationId,
-          environmentId: row.environmentId,
-          environmentBound: row.environmentBound,
-          environmentSelected: environmentId !== undefined,
-          ...(row.inboxId === null ? {} : { inboxId: row.inboxId }),
+          ...toTenantScope(row, row.environmentId, credentials),
           permissions: new Set(row.permissions.filter((name) => !row.isPrevious || name !== 'keys:manage')),
           actor: { kind: 'api_key', id: row.keyId },
-          ip,
-          requestId,
         },
         suspension: findSuspension(row),
         expiresAt: row.expiresAt,
@@ -98,9 +89,7 @@ export function createKeyAuthenticator({
 }
 
 function findKey(database: Database, { token, environmentId, resourceId }: Credentials) {
-  // Text that is not an id matches no environment, and may contain characters that PostgreSQL cannot store.
-  const requested =
-    environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
+  const requested = toIdParameter('environment', environmentId);
   const found = sql<FoundKey>`find_api_key(${hashApiKeyToken(token)}, ${requested}, ${resourceId ?? null})`;
   return database.db
     .selectFrom(found.as('found'))

@@ -1,7 +1,7 @@
 import { invalid } from '../../platform/errors.ts';
 import { CONNECTION_PERMISSIONS } from '../identity/permissions.ts';
 
-/** Each request is stored until the person decides, and nobody has to sign in for it. */
+/** A request needs no credential and is stored until the person decides. */
 const MAX_CHARACTERS = 4_096;
 
 /** Parameters that mean something here. Those of OpenID Connect are ignored, as RFC 6749 section 3.1 asks for. */

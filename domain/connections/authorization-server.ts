@@ -198,7 +198,7 @@ const featuresOf = (resource: string) => ({
   pushedAuthorizationRequests: OFF,
   rpInitiatedLogout: OFF,
   userinfo: OFF,
-  // Who has the token may give it up, and the client is known.
+  // Clients are public, so the client id alone identifies the client that revokes its token (RFC 7009 section 2.1).
   revocation: {
     enabled: true,
     allowedPolicy: async (_context: Context, client: Client, token: { clientId: string }) =>

@@ -13,8 +13,8 @@ import { RegistrationLimitError } from './registration-limit.ts';
 const MAX_REGISTRATIONS_PER_HOUR = 20;
 
 /**
- * Keeps clients that registered themselves. Nobody has to sign in for it, so that registrations are limited by network, and
- * those that no person grants anything are deleted after a day.
+ * Keeps clients that registered themselves. Registration needs no credential, so it is limited by network, and a client that
+ * no person has connected is deleted after a day.
  *
  * @param findAddress the address of the client of the running request.
  */

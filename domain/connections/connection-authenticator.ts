@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
-import { isId } from '../../platform/ids.ts';
 import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-addresses.ts';
 import {
   type Authenticator,
@@ -15,6 +14,7 @@ import {
 import { CONNECTION_PERMISSIONS, type Permission } from '../identity/permissions.ts';
 import type { SessionFactor, SessionMethod } from '../identity/person.ts';
 import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
+import { createUseRecorder, toIdParameter, toTenantScope } from '../identity/tenant-credential.ts';
 import { findConnectionViolation } from './connection-policies.ts';
 import { hashConnectionToken, isConnectionToken } from './connection-token.ts';
 
@@ -56,28 +56,26 @@ export function createConnectionAuthenticator({
   database: Database;
   logger: Logger;
 }): Authenticator {
-  const pendingUpdates = new Set<string>();
+  const recordUpdate = createUseRecorder(logger, 'a connection');
 
-  /** Runs asynchronously, at most once a minute per connection. A lost update only makes `last_used_at` less precise. */
+  /** At most once a minute for each connection. */
   function recordUse({ connectionId, organizationId, isRecentlyUsed }: ConnectionRow): void {
-    if (isRecentlyUsed || pendingUpdates.has(connectionId)) return;
-    pendingUpdates.add(connectionId);
-    database
-      .transaction({ organizationId }, ({ db }) =>
+    if (isRecentlyUsed) return;
+    recordUpdate(connectionId, () =>
+      database.transaction({ organizationId }, ({ db }) =>
         db
           .updateTable('connections')
           .set({ last_used_at: sql<Date>`now()` })
           .where('id', '=', connectionId)
           .execute(),
-      )
-      .catch((error: unknown) => logger.warn({ err: error }, 'could not record the last use of a connection'))
-      .finally(() => pendingUpdates.delete(connectionId));
+      ),
+    );
   }
 
   return {
     accepts: isConnectionToken,
     async authenticate(credentials) {
-      const { token, environmentId, organizationId, ip, requestId } = credentials;
+      const { token, environmentId, organizationId, ip } = credentials;
       const row = isConnectionToken(token) ? await findConnection(database, credentials) : undefined;
       if (!row || row.isExpired) throw unauthenticated();
       if (organizationId !== undefined && organizationId !== row.organizationId)
@@ -90,16 +88,10 @@ export function createConnectionAuthenticator({
       recordUse(row);
       return {
         scope: {
-          organizationId: row.organizationId,
-          environmentId: row.environmentId,
-          environmentBound: row.environmentBound,
-          environmentSelected: environmentId !== undefined,
-          ...(row.inboxId === null ? {} : { inboxId: row.inboxId }),
+          ...toTenantScope(row, row.environmentId, credentials),
           permissions: new Set(permissionsOf(row)),
           actor: { kind: 'connection', id: row.connectionId },
           connection: { userId: row.userId },
-          ip,
-          requestId,
         },
         suspension: findSuspension(row),
         expiresAt: row.expiresAt,
@@ -114,9 +106,7 @@ const permissionsOf = ({ permissions, role }: ConnectionRow): Permission[] =>
   );
 
 function findConnection(database: Database, { token, environmentId, resourceId }: Credentials) {
-  // Text that is not an id matches no environment, and may contain characters that PostgreSQL cannot store.
-  const requested =
-    environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
+  const requested = toIdParameter('environment', environmentId);
   const found = sql<FoundConnection>`find_connection(${hashConnectionToken(token)}, ${requested}, ${resourceId ?? null})`;
   return database.db
     .selectFrom(found.as('found'))

@@ -9,7 +9,7 @@ import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { UserEntity } from '../people/user.entity.ts';
 
-/** Why a connection ended. `unused`: no token of it works any more. */
+/** Why a connection ended. `unused`: none of its tokens works. */
 export const CONNECTION_ENDS = ['person', 'client', 'reuse', 'membership', 'unused'] as const;
 export type ConnectionEnd = (typeof CONNECTION_ENDS)[number];
 

@@ -5,7 +5,7 @@ import { recordAudit } from '../audit/record-audit.ts';
 import type { ConnectionEnd } from './connection.entity.ts';
 
 /**
- * Ends one connection, in the caller's transaction: none of its tokens works any more. The sweep deletes them.
+ * Ends one connection, in the caller's transaction: its tokens no longer work. The sweep deletes them.
  *
  * @returns false if it had ended already.
  */
@@ -35,7 +35,7 @@ export async function endConnectionsOfUser(
   return Number(numUpdatedRows);
 }
 
-/** Ends a connection at the word of its client, or because a token was used twice. For the people role. */
+/** Ends a connection because its client revoked a token, or because a token was used twice. For the people role. */
 export async function endConnectionOfClient(
   db: Db,
   connectionId: string,

@@ -6,7 +6,7 @@ import type { Database } from '../../platform/database/database.ts';
  * Grants of the authorization server are connections, which the consent page makes. A grant is valid while its connection
  * is, and while its person is an active member.
  *
- * @param end at the word of the client, or because a code or token was used twice.
+ * @param end called when the client revokes a token, or because a code or token was used twice.
  */
 export function createGrantAdapter({
   database,

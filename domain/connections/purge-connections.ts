@@ -10,8 +10,8 @@ const BATCH_SIZE = 5_000;
 const ENDED_BATCH_SIZE = 500;
 
 /**
- * Deletes what no request can use any more: expired tokens and those of ended connections, clients that nobody granted
- * anything for a day or that got no token for 90 days, and connections 90 days after their end. Connections without a token
+ * Deletes what no request can use: expired tokens and those of ended connections, clients that no person connected within a
+ * day or that got no token for 90 days, and connections 90 days after their end. Connections without a token
  * that works, or without their client, end. Returns the number of changed rows.
  */
 export async function purgeConnections(

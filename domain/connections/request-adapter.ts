@@ -12,8 +12,8 @@ import { hashConnectionToken } from './connection-token.ts';
 const MAX_OPEN_REQUESTS = 200;
 
 /**
- * Keeps requests for authorization until the person decides, under the hash of the id that the browser's cookie has. Nobody has
- * to sign in for one, so that they are limited by network.
+ * Keeps requests for authorization until the person decides, under the hash of the id that the browser's cookie has. A request
+ * needs no credential, so requests are limited by network.
  *
  * @param findAddress the address of the client of the running request.
  */

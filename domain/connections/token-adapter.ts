@@ -30,14 +30,11 @@ export interface TokenAdapterOptions {
   endReused(connectionId: string): Promise<void>;
 }
 
-/**
- * Keeps codes and tokens. The database has the hashes of their values alone, so that a copy of
- * it opens nothing.
- */
+/** Keeps codes and tokens. The database stores only hashes of their values, so a copy of it opens nothing. */
 export function createTokenAdapter(kind: IssuedKind, options: TokenAdapterOptions): Adapter {
   const { database, findSuccessors, endReused } = options;
 
-  /** Whether a refresh token that was rotated is being repeated, and nobody has used what the rotation led to. */
+  /** Whether a refresh token that was rotated is being repeated, and the token that the rotation led to is unused. */
   async function isRetry(value: string, { consumedAgo }: { consumedAgo: number | null }): Promise<boolean> {
     if (kind !== 'refresh_token' || consumedAgo === null || consumedAgo > RETRY_SECONDS) return false;
     const hashes = findSuccessors(value).map(hashConnectionToken);

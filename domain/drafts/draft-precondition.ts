@@ -27,8 +27,8 @@ export function requirePrecondition(draft: Draft, { ifMatch, version }: DraftPre
 }
 
 /**
- * Under send approval, and after an injection alarm in the inbox, a draft that a person sends or schedules counts as reviewed. So if an API key, for example, made
- * or last changed the draft, the person must name its version.
+ * Under send approval, and after an injection alarm in the inbox, a draft that a person sends or schedules counts as reviewed.
+ * So if an API key, for example, made or last changed the draft, the person must name its version.
  *
  * @throws AppError `precondition_required`.
  */

@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import { randomBase62, sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
-import { isId } from '../../platform/ids.ts';
 import {
   type Authentication,
   type Authenticator,
@@ -11,6 +10,7 @@ import {
   type OrganizationStatus,
   organizationDeleted,
 } from '../identity/authentication.ts';
+import { toIdParameter } from '../identity/tenant-credential.ts';
 import { hashSessionToken } from '../sessions/session-token.ts';
 import { IMPERSONATION_PERMISSIONS } from './impersonation-access.ts';
 
@@ -85,9 +85,7 @@ export function createImpersonationAuthenticator({ database }: { database: Datab
 }
 
 function find(database: Database, { token, environmentId, resourceId, browserSession }: Credentials) {
-  // Text that is not an id matches no environment, and may contain characters that PostgreSQL cannot store.
-  const requested =
-    environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
+  const requested = toIdParameter('environment', environmentId);
   const presentedSession = browserSession === undefined ? null : hashSessionToken(browserSession);
   return database.db
     .selectFrom(

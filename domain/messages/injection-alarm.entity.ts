@@ -26,7 +26,10 @@ export const InjectionAlarmEntity = defineEntity({
     inboxId: () => p.manyToOne(InboxEntity).mapToPk().fieldName('inbox_id').deleteRule('cascade'),
     /** The living thread of the message; a merge of threads keeps it up to date. */
     threadId: idColumn(),
-    /** Address keys that the message brought in; null: too many to list, or the message was deleted; every address then counts as one of them. */
+    /**
+     * Address keys that the message brought in. Null: too many to list, or the message was deleted; every address then counts as
+     * one of them.
+     */
     addresses: p.array().strictNullable(),
     endsAt: timestamp(),
   },

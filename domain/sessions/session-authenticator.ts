@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
-import { isId } from '../../platform/ids.ts';
 import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-addresses.ts';
 import {
   type Credentials,
@@ -14,6 +13,7 @@ import {
 } from '../identity/authentication.ts';
 import type { Person, SessionFactor, SessionKind, SessionMethod } from '../identity/person.ts';
 import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
+import { toIdParameter } from '../identity/tenant-credential.ts';
 import { findPolicyViolation, isBreakGlass } from './session-policies.ts';
 import { hashSessionToken, isSessionToken } from './session-token.ts';
 
@@ -130,11 +130,8 @@ async function findSession(
   { db }: Database,
   { token, organizationId, environmentId, resourceId }: Credentials,
 ) {
-  // Text that is not an id matches nothing, and may contain characters that PostgreSQL cannot store.
-  const organization =
-    organizationId === undefined ? null : isId('organization', organizationId) ? organizationId : '';
-  const environment =
-    environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
+  const organization = toIdParameter('organization', organizationId);
+  const environment = toIdParameter('environment', environmentId);
   return db
     .selectFrom(
       sql<FoundSession>`find_session(${hashSessionToken(token)}, ${organization}, ${environment}, ${resourceId ?? null})`.as(

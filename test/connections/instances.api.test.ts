@@ -7,7 +7,7 @@ const config = { TRUST_PROXY: '127.0.0.1' };
 const first = useTestApp({ config });
 const second = useTestApp({ config });
 
-test('processes share everything: any of them goes on with what another one began', async () => {
+test('processes share all state: each continues what another began', async () => {
   const account = await createAccountQuickly(first);
   const client = await registerClient(first);
   const browser = await signedInBrowser(first, account.email);

@@ -48,7 +48,7 @@ export const MESSAGE = [
   'parse_error',
 ] as const;
 
-/** Of a message that was sent, or of a draft that waits. */
+/** Fields of a sent message, and of a draft that waits. */
 export const SENT = [
   'object',
   'id',

@@ -34,7 +34,7 @@ async function list({ inbox_id: inboxId, limit = DEFAULT_LIMIT, ...rest }: Filte
   return (await call('messages.list', { params: { inboxId }, query })).body;
 }
 
-/** Of its text, or of the file. */
+/** Fields of the text of an attachment, and of its link. */
 const ATTACHMENT = [
   'object',
   'id',

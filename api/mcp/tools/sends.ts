@@ -88,7 +88,7 @@ async function send(
     query: { view: 'agent' },
     body,
     idempotencyKey,
-    isOnce: true,
+    derivesKey: true,
   });
   return presentSent(sent);
 }
