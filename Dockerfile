@@ -4,8 +4,8 @@ FROM node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea41952009
 FROM node AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# No production package needs its install script.
-RUN npm ci --omit=dev --ignore-scripts
+# No production package needs its install script. The clients are no part of the service.
+RUN npm ci --omit=dev --ignore-scripts --workspaces=false
 
 FROM node AS app
 # By default libc and V8 retain 60 MiB more in a worker than it uses, and 25 MiB more in one that reads files, because
