@@ -111,7 +111,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const refusedSends = createRefusedSends();
   installAccess(app, {
     keys: createKeyAuthenticator({ database, logger }),
-    connections: createConnectionAuthenticator({ database, logger }),
+    connections: createConnectionAuthenticator({ database, logger, resource: 'mcp' }),
+    commandLine: createConnectionAuthenticator({ database, logger, resource: 'api' }),
     sessions: createSessionAuthenticator({
       database,
       logger,

@@ -4,6 +4,7 @@ import { errors, type Provider } from 'oidc-provider';
 import { Type } from 'typebox';
 import { readAuthorizationQuery } from '../../domain/connections/authorization-query.ts';
 import { AUTHORIZATION_PATHS } from '../../domain/connections/authorization-server.ts';
+import { COMMAND_LINE_CLIENT_ID } from '../../domain/connections/command-line-client.ts';
 import {
   CONNECTION_LIFETIMES,
   type ConsentService,
@@ -99,6 +100,7 @@ export const connectPages =
           uid,
           clientName: asked.clientName || 'A program without a name',
           provenSite: asked.provenSite,
+          isCommandLine: asked.clientId === COMMAND_LINE_CLIENT_ID,
           redirectTo: describeRedirect(asked.redirectUri),
           isLocal: !asked.redirectUri.startsWith('https:'),
           lifetimes: CONNECTION_LIFETIMES,

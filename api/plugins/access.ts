@@ -105,6 +105,8 @@ declare module 'fastify' {
 export interface AccessOptions {
   keys: Authenticator;
   connections: Authenticator;
+  /** The connections that also work at `/api/v1`. */
+  commandLine: Authenticator;
   sessions: SessionAuthenticator;
   staff: StaffAuthenticator;
   impersonations: Authenticator;
@@ -126,6 +128,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   const {
     keys,
     connections,
+    commandLine,
     sessions,
     staff: staffMembers,
     impersonations,
@@ -164,7 +167,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
 
   /**
    * What a token may be. Hosts of agents have keys and connections: a person's session never works at `/mcp`, nor do cookies,
-   * and a connection works nowhere else.
+   * and a connection works nowhere else, except one of the CLI.
    */
   function authenticatorOf(
     { routeOptions, toolCall }: FastifyRequest,
@@ -172,7 +175,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   ): Authenticator {
     if (routeOptions.config.credential === 'agent' || toolCall)
       return connections.accepts(token) ? connections : keys;
-    return [impersonations, sessions].find(({ accepts }) => accepts(token)) ?? keys;
+    return [impersonations, sessions, commandLine].find(({ accepts }) => accepts(token)) ?? keys;
   }
 
   async function authenticate(request: FastifyRequest): Promise<Authentication> {

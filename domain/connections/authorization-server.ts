@@ -6,6 +6,7 @@ import type { Database } from '../../platform/database/database.ts';
 import type { GuardedFetch } from '../../platform/egress/guarded-fetch.ts';
 import { CONNECTION_PERMISSIONS } from '../identity/permissions.ts';
 import { createClientAdapter } from './client-adapter.ts';
+import { COMMAND_LINE_CLIENT, resourcesOf } from './command-line-client.ts';
 import { createAccessToken, createRefreshToken, refreshTokenOf } from './connection-token.ts';
 import { endConnectionOfClient } from './end-connections.ts';
 import { createGrantAdapter } from './grant-adapter.ts';
@@ -47,21 +48,19 @@ declare module 'node:http' {
 }
 
 /**
- * The authorization server (OAuth 2.1) for clients of `{issuer}/mcp`, by `oidc-provider`: codes with PKCE alone, opaque tokens,
- * no OpenID Connect. It keeps no session: each request for authorization asks the person.
+ * The authorization server (OAuth 2.1) for clients of `{issuer}/mcp` and for the CLI, by `oidc-provider`: codes with PKCE alone,
+ * opaque tokens, no OpenID Connect. It keeps no session: each request for authorization asks the person.
  */
 export function createAuthorizationServer(options: AuthorizationServerOptions): Provider {
   const { issuer, logger } = options;
-  const resource = `${issuer}/mcp`;
   const rotation = createSigner(options.signingKey, 'connection refresh tokens');
   const provider = new Provider(issuer, {
     adapter: createAdapters(options, {
-      resource,
       findSuccessors: (value) => rotation.signatures(value).map(refreshTokenOf),
     }),
     ...keysOf(options.signingKey),
     ...clientSettings(options),
-    features: featuresOf(resource),
+    features: featuresOf(issuer),
     interactions: {
       url: (_context: Context, { uid }: { uid: string }) => `${AUTHORIZATION_PATHS.consent}/${uid}`,
       policy: [consentPrompt()],
@@ -80,6 +79,7 @@ export function createAuthorizationServer(options: AuthorizationServerOptions): 
     },
     routes: { ...AUTHORIZATION_PATHS },
     scopes: [],
+    clients: [COMMAND_LINE_CLIENT],
     responseTypes: ['code'],
     pkce: { required: () => true },
     allowOmittingSingleRegisteredRedirectUri: false,
@@ -133,8 +133,8 @@ const NOTHING: Adapter = {
 };
 
 function createAdapters(
-  { database }: AuthorizationServerOptions,
-  { resource, findSuccessors }: { resource: string; findSuccessors(value: string): string[] },
+  { database, issuer }: AuthorizationServerOptions,
+  { findSuccessors }: { findSuccessors(value: string): string[] },
 ): (model: string) => Adapter {
   const findAddress = () => Provider.ctx?.req.clientIp ?? '';
   const end = (connectionId: string, reason: 'client' | 'reuse') =>
@@ -149,7 +149,7 @@ function createAdapters(
     if (model === 'Client') return { ...NOTHING, ...createClientAdapter({ database, findAddress }) };
     if (model !== 'Grant') return NOTHING;
     const endGrant = (id: string) => end(id, Provider.ctx?.oidc.route === 'revocation' ? 'client' : 'reuse');
-    return { ...NOTHING, ...createGrantAdapter({ database, resource, end: endGrant }) };
+    return { ...NOTHING, ...createGrantAdapter({ database, issuer, end: endGrant }) };
   };
 }
 
@@ -192,7 +192,7 @@ function clientSettings({ guardedFetch }: AuthorizationServerOptions) {
 
 const OFF = { enabled: false };
 
-const featuresOf = (resource: string) => ({
+const featuresOf = (issuer: string) => ({
   devInteractions: OFF,
   dPoP: OFF,
   pushedAuthorizationRequests: OFF,
@@ -219,13 +219,13 @@ const featuresOf = (resource: string) => ({
   },
   resourceIndicators: {
     enabled: true,
-    defaultResource: async () => resource,
+    defaultResource: async () => `${issuer}/mcp`,
     useGrantedResource: async () => true,
-    getResourceServerInfo: async (_context: Context, indicator: string) => {
-      if (indicator !== resource) throw new errors.InvalidTarget();
+    getResourceServerInfo: async (_context: Context, indicator: string, { clientId }: Client) => {
+      if (!resourcesOf(issuer, clientId).includes(indicator)) throw new errors.InvalidTarget();
       return {
         scope: CONNECTION_PERMISSIONS.join(' '),
-        audience: resource,
+        audience: indicator,
         accessTokenFormat: 'opaque',
       };
     },

@@ -15,6 +15,7 @@ import { CONNECTION_PERMISSIONS, type Permission } from '../identity/permissions
 import type { SessionFactor, SessionMethod } from '../identity/person.ts';
 import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
 import { createUseRecorder, toIdParameter, toTenantScope } from '../identity/tenant-credential.ts';
+import { COMMAND_LINE_CLIENT_ID } from './command-line-client.ts';
 import { findConnectionViolation } from './connection-policies.ts';
 import { hashConnectionToken, isConnectionToken } from './connection-token.ts';
 
@@ -30,6 +31,7 @@ interface FoundConnection {
   inbox_status: 'active' | 'suspended' | null;
   permissions: Permission[];
   user_id: string;
+  client_id: string;
   role: MemberRole;
   method: SessionMethod;
   factors: SessionFactor[];
@@ -47,14 +49,18 @@ type ConnectionRow = NonNullable<Awaited<ReturnType<typeof findConnection>>>;
 
 /**
  * Authenticates the access tokens of connections. A call has the permissions that the person granted and has today, under the
- * present policies of the organization. Only routes for connections use it.
+ * present policies of the organization.
+ *
+ * @param resource where the call is made: every connection works at `/mcp`, that of the CLI also at `/api/v1`.
  */
 export function createConnectionAuthenticator({
   database,
   logger,
+  resource,
 }: {
   database: Database;
   logger: Logger;
+  resource: 'mcp' | 'api';
 }): Authenticator {
   const recordUpdate = createUseRecorder(logger, 'a connection');
 
@@ -78,6 +84,7 @@ export function createConnectionAuthenticator({
       const { token, environmentId, organizationId, ip } = credentials;
       const row = isConnectionToken(token) ? await findConnection(database, credentials) : undefined;
       if (!row || row.isExpired) throw unauthenticated();
+      if (resource === 'api' && row.clientId !== COMMAND_LINE_CLIENT_ID) throw unauthenticated();
       if (organizationId !== undefined && organizationId !== row.organizationId)
         throw notFound('organization', organizationId);
       if (!isAddressAllowed(ip, row.allowedCidrs)) throw addressNotAllowed('organization');
@@ -121,6 +128,7 @@ function findConnection(database: Database, { token, environmentId, resourceId }
       'inbox_status as inboxStatus',
       'permissions',
       'user_id as userId',
+      'client_id as clientId',
       'role',
       'method',
       'factors',

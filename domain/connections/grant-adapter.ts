@@ -1,6 +1,7 @@
 import { type Expression, type SqlBool, sql } from 'kysely';
 import type { Adapter } from 'oidc-provider';
 import type { Database } from '../../platform/database/database.ts';
+import { resourcesOf } from './command-line-client.ts';
 
 /**
  * Grants of the authorization server are connections, which the consent page makes. A grant is valid while its connection
@@ -10,11 +11,11 @@ import type { Database } from '../../platform/database/database.ts';
  */
 export function createGrantAdapter({
   database,
-  resource,
+  issuer,
   end,
 }: {
   database: Pick<Database, 'peopleTransaction'>;
-  resource: string;
+  issuer: string;
   end(connectionId: string): Promise<void>;
 }): Pick<Adapter, 'find' | 'destroy'> {
   return {
@@ -43,7 +44,9 @@ export function createGrantAdapter({
       );
       if (!row) return undefined;
       const { permissions, ...grant } = row;
-      return { ...grant, jti: id, kind: 'Grant', resources: { [resource]: permissions.join(' ') } };
+      const scope = permissions.join(' ');
+      const resources = resourcesOf(issuer, grant.clientId).map((resource) => [resource, scope]);
+      return { ...grant, jti: id, kind: 'Grant', resources: Object.fromEntries(resources) };
     },
     destroy: end,
   };

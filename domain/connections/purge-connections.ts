@@ -3,6 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { recordAudit } from '../audit/record-audit.ts';
+import { COMMAND_LINE_CLIENT_ID } from './command-line-client.ts';
 
 /** Rows of one statement; the next sweep continues. */
 const BATCH_SIZE = 5_000;
@@ -97,6 +98,7 @@ const endUnusedRows = (db: Db) =>
             ),
             where.and([
               where('c.client_id', 'not like', 'https://%'),
+              where('c.client_id', '<>', COMMAND_LINE_CLIENT_ID),
               where.not(
                 where.exists(
                   where

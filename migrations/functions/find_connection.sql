@@ -7,7 +7,7 @@
 create or replace function find_connection(presented_hash bytea, requested_env text, requested_resource text)
 returns table (
   connection_id text, org_id text, org_status text, env_id text, env_status text, env_bound boolean,
-  inbox_id text, inbox_status text, permissions text[], user_id text, role text,
+  inbox_id text, inbox_status text, permissions text[], user_id text, client_id text, role text,
   method text, factors text[], authenticated_at timestamptz,
   active_sso boolean, require_mfa boolean, enforce_sso boolean, sso_satisfies_mfa boolean, allowed_cidrs text[],
   expires_at timestamptz, last_used_at timestamptz
@@ -15,7 +15,7 @@ returns table (
 language sql stable security definer set search_path = public, pg_temp as $$
   select c.id, o.id, case when o.deleted_at is null then o.status else 'deleted' end,
          e.id, e.status, c.env_id is not null,
-         c.inbox_id, i.status, c.permissions, c.user_id, m.role,
+         c.inbox_id, i.status, c.permissions, c.user_id, c.client_id, m.role,
          c.method, c.factors, c.authenticated_at,
          exists (
            select from sso_configurations s

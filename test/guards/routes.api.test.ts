@@ -318,6 +318,7 @@ describe('access', () => {
     installAccess(server, {
       keys,
       connections: keys,
+      commandLine: keys,
       resourceMetadataUrl: 'http://localhost/.well-known/oauth-protected-resource/mcp',
       sessions,
       staff: { authenticate: unused },

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
+import { COMMAND_LINE_CLIENT_ID } from '../../domain/connections/command-line-client.ts';
 import { CONNECTION_PERMISSIONS, KEY_PERMISSIONS, PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { MEMBER_ROLES, type MemberRole, ROLE_PERMISSIONS } from '../../domain/identity/roles.ts';
 import { IMPERSONATION_PERMISSIONS } from '../../domain/impersonation/impersonation-access.ts';
@@ -26,6 +27,7 @@ import { createResources, readResourceIds } from '../support/resource-ids.ts';
 import { useTestApp } from '../support/resources.ts';
 import { addInternalRows, asSchemaOwner, createRichOrganization } from '../support/rich-organization.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
+import type { Call } from '../support/test-app.ts';
 
 // Each request comes from an address of its own, because requests that find no environment are limited by address.
 const app = useTestApp({ config: { ...billingConfig(), TRUST_PROXY: '127.0.0.1' } });
@@ -77,16 +79,25 @@ async function createMember(role: MemberRole, organizationId: string): Promise<C
   };
 }
 
-/** A connection of an MCP host, for the tools of `/mcp`. Resources of its own are created by a key. */
+/**
+ * A connection of an MCP host, for the tools of `/mcp`, or one of the CLI, which calls the operations themselves. Resources
+ * of its own are created by a key.
+ */
 async function createConnected(
   name: string,
   organizationId: string,
-  binding: { environmentId?: string; inboxId?: string } = {},
+  { clientId, ...binding }: { environmentId?: string; inboxId?: string; clientId?: string } = {},
 ): Promise<Caller> {
   const { own } = await createCaller(name, organizationId, binding);
   const userId = await createTestUser(app.worker, { organizationId, role: 'owner' });
-  const { token } = await createConnection(app.worker, { organizationId, userId, ...binding });
-  return { name, token, permissions: new Set(CONNECTION_PERMISSIONS), own };
+  const { token } = await createConnection(app.worker, {
+    organizationId,
+    userId,
+    ...binding,
+    ...(clientId === undefined ? {} : { clientId }),
+  });
+  const caller = { name, token, permissions: new Set(CONNECTION_PERMISSIONS), own };
+  return clientId === undefined ? { ...caller, callsTools: true } : caller;
 }
 
 /** Staff in a support session with writing. Resources of its own are created by a key: some are forbidden to staff. */
@@ -127,6 +138,9 @@ async function outsiders(): Promise<Case[]> {
     ...MEMBER_ROLES.map((role) => createMember(role, organizationId)),
     createSupportStaff(organizationId),
     createConnected('a connection of another organization', organizationId),
+    createConnected('a connection of the CLI of another organization', organizationId, {
+      clientId: COMMAND_LINE_CLIENT_ID,
+    }),
   ]);
   return callers.map((caller) => ({ caller, victim }));
 }
@@ -158,6 +172,11 @@ async function insiders(): Promise<Case[]> {
     environmentId: production,
     inboxId: inbox.id,
   });
+  const commandLine = await createConnected('a connection of the CLI of another inbox', organizationId, {
+    environmentId: production,
+    inboxId: inbox.id,
+    clientId: COMMAND_LINE_CLIENT_ID,
+  });
   const victimOf = (ids: ResourceIds, environmentId: string, marker: string): Victim => {
     const { organization: _own, domain: _domain, export: _export, ...foreign } = ids;
     const place = { environmentId, exceptInboxId: inbox.id };
@@ -168,10 +187,10 @@ async function insiders(): Promise<Case[]> {
   return [
     { caller: ofSandbox, victim: victimInProduction },
     { caller: ofInbox, victim: { ...victimInProduction, ids: besideInbox } },
-    {
-      caller: { ...connected, own: { domain, export: exportId, ...connected.own } },
+    ...[connected, commandLine].map((caller) => ({
+      caller: { ...caller, own: { domain, export: exportId, ...caller.own } },
       victim: { ...victimInProduction, ids: besideInbox },
-    },
+    })),
     {
       caller: {
         ...ofInbox,
@@ -240,8 +259,8 @@ describe('foreign ids', () => {
   });
 
   test.each([
-    ['of another organization', outsiders, 9, 150],
-    ['of another environment or inbox', insiders, 4, 60],
+    ['of another organization', outsiders, 10, 150],
+    ['of another environment or inbox', insiders, 5, 60],
   ])(
     '%s reach, change and show nothing',
     async (_whose, arrange, callers, minProbes) => {
@@ -274,11 +293,15 @@ describe('foreign ids', () => {
       for (const target of [{ thread_id: victim.ids.thread }, { in_reply_to: victim.ids.message }]) {
         const path = `/inboxes/${caller.own.inbox}/drafts`;
         const body = { to: [{ email: 'ada@people.example' }], ...target };
-        const draft = await callAs(app, path, { method: 'POST', token: caller.token, body });
-        const sent = await callAs(app, `/drafts/${draft.json().id}/send`, {
-          method: 'POST',
-          token: caller.token,
-        });
+        const { token, callsTools } = caller;
+        const call: Call = { method: 'POST', token, body };
+        const draft = await callAs(app, { path, call, callsTools });
+        const sending = {
+          path: `/drafts/${draft.json().id}/send`,
+          call: { ...call, body: undefined },
+          callsTools,
+        };
+        const sent = await callAs(app, sending);
         expect(sent.json()).toMatchObject({ code: 'draft_target_not_found' });
       }
   });
@@ -368,8 +391,8 @@ describe('the role of a member', () => {
     const userId = await createTestUser(app.worker, { organizationId, role: 'owner' });
     const { token: session } = await createTestSession(app.worker, userId, { factors: ['totp'] });
     const body = { name: 'Bot', permissions: ['keys:manage', 'inboxes:write', 'inboxes:read'] };
-    const { token: key } = (await callAs(app, '/api-keys', { method: 'POST', token: session, body })).json();
-    await callAs(app, `/org/members/${userId}`, { method: 'DELETE', token: owner });
+    const { token: key } = (await app.call('/api-keys', { method: 'POST', token: session, body })).json();
+    await app.call(`/org/members/${userId}`, { method: 'DELETE', token: owner });
     const victim: Victim = { organizationId, ids: {}, markers: [], includesCaller: true };
     const before = await digestRows(victim);
     const requests = [

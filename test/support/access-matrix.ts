@@ -1,4 +1,3 @@
-import { isConnectionToken } from '../../domain/connections/connection-token.ts';
 import type { Permission } from '../../domain/identity/permissions.ts';
 import { asToolCall } from './connections.ts';
 import type { Contract, Operation } from './contract.ts';
@@ -17,6 +16,8 @@ export interface Caller {
   isRefused?(operation: Operation): boolean;
   /** Resources that the caller may use, so that only the id under test is foreign. */
   own: ResourceIds;
+  /** A connection that works for tools alone, which call the same operations. */
+  callsTools?: true;
 }
 
 export interface Victim {
@@ -39,6 +40,7 @@ export interface Probe {
   operation: Operation;
   path: string;
   call: Call;
+  callsTools?: true | undefined;
 }
 
 /**
@@ -49,7 +51,8 @@ export interface Probe {
 export function listProbes(contract: Contract, caller: Caller, victim: Victim): Probe[] {
   return contract.operations
     .filter((operation) => operation['x-permission'] !== undefined || operation['x-credential'] !== undefined)
-    .flatMap((operation) => [...probesOf(operation, contract, caller, victim)]);
+    .flatMap((operation) => [...probesOf(operation, contract, caller, victim)])
+    .map((probe) => ({ ...probe, callsTools: caller.callsTools }));
 }
 
 function* probesOf(
@@ -116,10 +119,13 @@ function hasOwnPath(
     .every(({ resource }) => own[resource] !== undefined);
 }
 
-/** Calls an operation with any credential. A connection works for tools alone, which call the same operations. */
-export function callAs(app: Pick<TestApp, 'call'>, path: string, call: Call) {
+/** Calls an operation as its caller does. */
+export function callAs(
+  app: Pick<TestApp, 'call'>,
+  { path, call, callsTools }: Pick<Probe, 'path' | 'call' | 'callsTools'>,
+) {
   const send = () => app.call(path, call);
-  return isConnectionToken(call.token ?? '') ? asToolCall(send) : send();
+  return callsTools ? asToolCall(send) : send();
 }
 
 const CONCURRENCY = 8;
@@ -135,7 +141,7 @@ export async function probeAll(
   const work = async () => {
     for (const [index, probe] of queue) {
       const headers = { ...probe.call.headers, 'x-forwarded-for': `192.0.${index >> 8}.${index & 255}` };
-      const { statusCode, body } = await callAs(app, probe.path, { ...probe.call, headers });
+      const { statusCode, body } = await callAs(app, { ...probe, call: { ...probe.call, headers } });
       const violation = check(probe, statusCode, body);
       if (violation !== undefined)
         violations.push(`${probe.name}: ${statusCode} ${violation} ${body.slice(0, 300)}`);

@@ -15,19 +15,23 @@ export interface NewTestConnection {
   environmentId?: string | undefined;
   inboxId?: string | undefined;
   permissions?: readonly Permission[];
+  /** Default: an MCP host. */
+  clientId?: string;
 }
 
 /** Connects a client without the page of consent. @param worker connected as a worker. */
 export async function createConnection(
   worker: Database,
-  { organizationId, userId, environmentId, inboxId, permissions = CONNECTION_PERMISSIONS }: NewTestConnection,
+  connection: NewTestConnection,
 ): Promise<{ connectionId: string; token: string }> {
+  const { organizationId, userId, environmentId, inboxId, permissions = CONNECTION_PERMISSIONS } = connection;
+  const { clientId = 'https://host.example/client.json' } = connection;
   const connectionId = newId('connection');
   const token = createAccessToken();
   await sql`insert into connections (id, org_id, env_id, inbox_id, user_id, client_id, client_name, redirect_to, permissions,
       method, factors, authenticated_at, expires_at)
     values (${connectionId}, ${organizationId}, ${environmentId ?? null}, ${inboxId ?? null}, ${userId},
-      'https://host.example/client.json', 'Test host', 'https://host.example', ${permissions}, 'password', '{totp}', now(),
+      ${clientId}, 'Test host', 'https://host.example', ${permissions}, 'password', '{totp}', now(),
       now() + interval '30 days')`.execute(worker.db);
   await worker.db
     .insertInto('connection_tokens')
