@@ -4,8 +4,10 @@ import { constants } from 'node:os';
 import { resolve } from 'node:path';
 
 /** `npm test -- <jest arguments>`: runs Jest so that each process that it and its tests start loads compiled modules. */
+/** The clients import each other without having been built. */
+const CLIENTS_FROM_SOURCE = '--conditions=agent-email-source';
 const jest = createRequire(import.meta.url).resolve('jest/bin/jest');
-const child = spawn(process.execPath, [jest, ...process.argv.slice(2)], {
+const child = spawn(process.execPath, [CLIENTS_FROM_SOURCE, jest, ...process.argv.slice(2)], {
   stdio: 'inherit',
   env: { NODE_COMPILE_CACHE: resolve(import.meta.dirname, '../../.cache/compiled-modules'), ...process.env },
 });

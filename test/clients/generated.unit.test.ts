@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from '@jest/globals';
+import { printClients } from '../../clients/generate/files.ts';
+import { readModel } from '../../clients/generate/model.ts';
+import { AgentEmail, VERSION } from '../../clients/typescript/src/index.ts';
+
+const model = await readModel();
+
+test.each(Object.entries(printClients(model)))(
+  'npm run generate:clients would leave %s as it is',
+  (path, text) => {
+    expect(readFileSync(path, 'utf8') === text).toBe(true);
+  },
+);
+
+test('the TypeScript client has a method for every operation, and no other', () => {
+  const client = new AgentEmail({ apiKey: 'ask_test', baseUrl: 'http://localhost' });
+  const has = (operationId: string) => {
+    const [group = '', name = ''] = operationId.split('.');
+    const methods = (client as unknown as Record<string, Record<string, unknown>>)[group];
+    return typeof methods?.[name] === 'function';
+  };
+  const operationIds = model.groups.flatMap(({ methods }) => methods.map(({ operationId }) => operationId));
+  expect(operationIds.filter((operationId) => !has(operationId))).toEqual([]);
+  const methods = Object.entries(client).flatMap(([group, resource]) =>
+    Object.getOwnPropertyNames(Object.getPrototypeOf(resource))
+      .filter((name) => name !== 'constructor' && resource.constructor.name.endsWith('Resource'))
+      .map((name) => `${group}.${name}`),
+  );
+  expect(methods.sort()).toEqual(operationIds.sort());
+});
+
+test('the version that clients send is that of the package', () => {
+  const { version } = JSON.parse(readFileSync('clients/typescript/package.json', 'utf8')) as {
+    version: string;
+  };
+  expect(VERSION).toBe(version);
+});
