@@ -123,7 +123,7 @@ export const adminUserRoutes =
         config: { staff: 'admin' },
         schema: {
           operationId: 'adminUsers.revokeSessions',
-          summary: 'End all sessions of a person',
+          summary: 'End all sessions and connections of a person',
           description: 'The person gets an email.',
           tags: ['Admin'],
           params: UserParams,

@@ -47,10 +47,7 @@ function describeTool({ name, description, input, output, annotations }: Tool): 
     name,
     description,
     inputSchema: input as unknown as ListedTool['inputSchema'],
-    outputSchema: {
-      type: 'object',
-      properties: Object.fromEntries(output.map((field) => [field, {}])),
-    },
+    outputSchema: { type: 'object', properties: output },
     annotations,
   };
 }

@@ -53,7 +53,9 @@ export function createToolServer({
       );
     const args = params.arguments ?? {};
     const signal = AbortSignal.any([context.mcpReq.signal, disconnected]);
-    const run = createRun(tool, { operations, call: { request, signal }, args, context });
+    const { scope, suspension, accessEndsAt: expiresAt } = request;
+    const call = { request, signal, authentication: { scope, suspension, expiresAt } };
+    const run = createRun(tool, { operations, call, args, context });
     try {
       tools.check(tool, args);
       return presentAnswer(await tool.run(args as never, run));

@@ -9,6 +9,10 @@ export interface ToolAnnotations {
   openWorldHint?: boolean;
 }
 
+export type JsonType = 'string' | 'boolean' | 'integer' | 'object' | 'array' | 'null';
+/** What `outputSchema` says of each field. What is below is open: it would cost each model that reads the list. */
+export type AnswerFields = Readonly<Record<string, { type: JsonType | readonly JsonType[] }>>;
+
 /** The answer of a tool: a resource of the API, or what is left of it. */
 export type Answer = Record<string, unknown>;
 
@@ -29,8 +33,8 @@ export interface Tool {
   /** The operations that the tool calls. A credential sees the tool if it has their permissions. */
   operations: readonly [string, ...string[]];
   input: TObject;
-  /** The first level of the answer, by name. */
-  output: readonly string[];
+  /** The first level of the answer. No field is required: each answer leaves out what is empty. */
+  output: AnswerFields;
   annotations: ToolAnnotations;
   run(args: never, run: ToolRun): Promise<Answer>;
 }

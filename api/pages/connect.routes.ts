@@ -151,6 +151,7 @@ export const connectPages =
         if (decision === 'deny') return finish(request, reply, { asked, result: DENIED });
         const granting = consents.grant(request.scope, {
           ...asked,
+          requestId: uid,
           permissions,
           environmentId: environment_id || undefined,
           inbox: inbox?.trim() || undefined,

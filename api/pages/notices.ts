@@ -16,7 +16,8 @@ export const NOTICES = {
   'organization-recovered': 'The organization is open again.',
   'impersonation-ended': 'The impersonation has ended.',
   saved: 'Saved.',
-  'password-changed': 'Your password is changed. Your other sessions are signed out.',
+  'password-changed':
+    'Your password is changed. Your other sessions are signed out, and connected programs are disconnected.',
   'factor-removed': 'The second factor is removed.',
   'passkey-added': 'The passkey is added. You can sign in with it.',
   'provider-failed': 'The sign-in with the provider failed, was cancelled or took too long. Try again.',
@@ -30,7 +31,7 @@ export const NOTICES = {
   'provider-linked': 'The provider is linked. You can sign in with it.',
   'provider-unlinked': 'The provider is unlinked.',
   'session-ended': 'The session is signed out.',
-  'sessions-ended': 'All other sessions are signed out.',
+  'sessions-ended': 'All other sessions are signed out, and connected programs are disconnected.',
   'member-changed': 'The role is changed. With a lower one, their API keys have lost what it lacks.',
   'member-removed': 'The member is removed, and their API keys and invitations are revoked.',
   'member-removed-without-keys':

@@ -168,7 +168,7 @@ export const authRoutes =
         schema: {
           operationId: 'auth.resetPassword',
           summary: 'Set a new password with a mailed token',
-          description: 'Ends all sessions. Sign in afterwards.',
+          description: 'Ends all sessions and connections. Sign in afterwards.',
           tags: ['Sign-in'],
           body: ref(ResetPassword),
           response: { 204: NoContent, ...postProblems() },
@@ -187,7 +187,7 @@ export const authRoutes =
         schema: {
           operationId: 'auth.confirmEmailChange',
           summary: 'Confirm a new email address with a mailed token',
-          description: 'Ends all sessions. Sign in with the new address afterwards.',
+          description: 'Ends all sessions and connections. Sign in with the new address afterwards.',
           tags: ['Sign-in'],
           body: ref(MailedToken),
           response: { 204: NoContent, ...postProblems() },

@@ -84,7 +84,7 @@ export const deletionOfPeopleRoutes =
           operationId: 'user.delete',
           summary: 'Delete your account',
           description:
-            'Ends all sessions. Organizations of which you are the only member are closed. The account and they can be recovered for 30 days. The last owner of an organization with other members makes another one an owner first (409). An admin ends the role of staff of the service first (409).',
+            'Ends all sessions and connections. Organizations of which you are the only member are closed. The account and they can be recovered for 30 days. The last owner of an organization with other members makes another one an owner first (409). An admin ends the role of staff of the service first (409).',
           tags: ['User'],
           body: ref(DeleteAccount),
           response: { 202: ref(DeletionAccepted), ...changeProblems() },

@@ -55,6 +55,7 @@ export const sessionRoutes =
         schema: {
           operationId: 'user.revokeAllSessions',
           summary: 'Sign out everywhere',
+          description: 'Also ends your connections: each program has to ask you again. API keys go on.',
           tags: ['User'],
           body: ref(RevokeAllSessions),
           response: {

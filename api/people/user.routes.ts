@@ -87,7 +87,7 @@ export const userRoutes =
         schema: {
           operationId: 'user.changePassword',
           summary: 'Change your password',
-          description: 'Ends your other sessions.',
+          description: 'Ends your other sessions, and all connections.',
           tags: ['User'],
           body: ref(ChangePassword),
           response: { 204: NoContent, ...postProblems() },

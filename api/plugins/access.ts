@@ -185,9 +185,20 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     return authentication;
   }
 
+  /**
+   * As {@link authenticate}. A tool call has authenticated at `/mcp`: its operation does so again only if the environment of the
+   * credential depends on the resource that the path names.
+   */
+  async function authenticateOnce(request: FastifyRequest): Promise<Authentication> {
+    const known = request.toolCall?.authentication;
+    if (!known || dependsOnResource(request, known.scope)) return authenticate(request);
+    request.accessEndsAt = known.expiresAt;
+    return known;
+  }
+
   /** Undefined for a session that has entered no organization; the request then has its person. */
   async function authenticateAny(request: FastifyRequest): Promise<Authentication | undefined> {
-    return authenticate(request).catch(async (error: unknown) => {
+    return authenticateOnce(request).catch(async (error: unknown) => {
       const { token, organizationId } = readCredentials(request, browserSession);
       if (!isOutsideOrganizations(error) || !sessions.accepts(token) || organizationId !== undefined)
         throw error;
@@ -322,7 +333,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     }
     if (open || !(permission || credential)) return limitAddress(request, reply);
     const authentication = await limitIfRejected(request, reply, () =>
-      credential === 'any' ? authenticateAny(request) : authenticate(request),
+      credential === 'any' ? authenticateAny(request) : authenticateOnce(request),
     );
     if (!authentication)
       return enforceRateLimit(reply, await limiter.take(request.person.userId, limits.credential));
@@ -450,6 +461,11 @@ function accessOf({ method, routeOptions }: FastifyRequest): ImpersonationAccess
 function readResourceId({ params }: FastifyRequest): string | undefined {
   const { inboxId, id = inboxId } = params as Record<string, string | undefined>;
   return id !== undefined && /^[a-z]{3}_[0-9a-z]{26}$/.test(id) ? id : undefined;
+}
+
+function dependsOnResource(request: FastifyRequest, scope: Scope): boolean {
+  const isFixed = scope.environmentBound || scope.environmentSelected === true;
+  return !isFixed && readResourceId(request) !== undefined;
 }
 
 function enrollmentOnly(): AppError {

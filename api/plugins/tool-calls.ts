@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Authentication } from '../../domain/identity/authentication.ts';
 import type { AppError } from '../../platform/errors.ts';
 
 declare module 'fastify' {
@@ -17,6 +18,8 @@ declare module 'fastify' {
 export interface ToolCall {
   /** The request to `/mcp`. */
   request: FastifyRequest;
+  /** What the credential of the request is. Without it the operation authenticates the credential itself. */
+  authentication?: Authentication;
   /** Aborts when the client cancels the call or disconnects. */
   signal: AbortSignal;
   /** Stands for the `Idempotency-Key` that the call does not name. */

@@ -95,8 +95,8 @@ export function createUserAdministrationService({ database, notifications }: Use
       database.staffTransaction(staff, ({ db }) => readUser(db, userId)),
 
     /**
-     * Ends the sessions of a person, who cannot sign in until {@link reinstate}. Their API keys belong to the organizations
-     * and keep working.
+     * Ends the sessions and connections of a person, who cannot sign in until {@link reinstate}. Their API keys belong to the
+     * organizations and keep working.
      *
      * @throws AppError `not_found`; `conflict` for the caller themselves, a suspended person, or an organization that would
      * be left without a break-glass owner; `permission_denied` for staff, unless the caller is an admin.
@@ -121,7 +121,7 @@ export function createUserAdministrationService({ database, notifications }: Use
         return { details: {}, result: await readUser(db, userId) };
       }),
 
-    /** Ends all sessions of a person. @throws AppError as {@link suspend}. Returns their number. */
+    /** Ends all sessions and connections of a person. @throws AppError as {@link suspend}. Returns the number of sessions. */
     revokeSessions: (staff: StaffScope, userId: string, note: string): Promise<number> =>
       change(staff, { userId, note, ...REVOKE_SESSIONS }, async (db) => {
         const result = await endSessions(db, userId, null);
@@ -129,7 +129,7 @@ export function createUserAdministrationService({ database, notifications }: Use
       }),
 
     /**
-     * Removes all second factors, passkeys and recovery codes of a person, and ends their sessions.
+     * Removes all second factors, passkeys and recovery codes of a person, and ends their sessions and connections.
      *
      * @throws AppError as {@link suspend}; `conflict` for a person without factors.
      */

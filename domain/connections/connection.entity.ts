@@ -9,8 +9,8 @@ import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { UserEntity } from '../people/user.entity.ts';
 
-/** Why a connection ended. `unused`: none of its tokens works. */
-export const CONNECTION_ENDS = ['person', 'client', 'reuse', 'membership', 'unused'] as const;
+/** Why a connection ended. `sign_out`: with the sessions of its person. `unused`: none of its tokens works. */
+export const CONNECTION_ENDS = ['person', 'client', 'reuse', 'membership', 'sign_out', 'unused'] as const;
 export type ConnectionEnd = (typeof CONNECTION_ENDS)[number];
 
 /** What a person granted to a client (RFC 6749): a credential for `/mcp`. Rows of ended connections stay for 90 days. */
@@ -24,6 +24,7 @@ export const ConnectionEntity = defineEntity({
     { properties: ['endedAt'] },
     { properties: ['clientId'] },
   ],
+  uniques: [{ properties: ['requestHash'] }],
   checks: [{ name: 'connections_end_reason', expression: oneOf('end_reason', CONNECTION_ENDS) }],
   triggers: [
     functionTrigger({
@@ -44,6 +45,8 @@ export const ConnectionEntity = defineEntity({
     inboxId: () =>
       p.manyToOne(InboxEntity).mapToPk().fieldName('inbox_id').strictNullable().deleteRule('cascade'),
     userId: () => p.manyToOne(UserEntity).mapToPk().fieldName('user_id').deleteRule('cascade'),
+    /** Hash of the id of the request for authorization: one request makes one connection. */
+    requestHash: p.blob().strictNullable(),
     /** A registered id, or the URL of a metadata document. */
     clientId: p.text(),
     /** As the client calls itself. */

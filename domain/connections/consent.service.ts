@@ -12,6 +12,7 @@ import { ROLE_PERMISSIONS } from '../identity/roles.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findPolicies } from '../policies/find-policies.ts';
 import { findConnectionViolation } from './connection-policies.ts';
+import { hashConnectionToken } from './connection-token.ts';
 
 /** The lifetimes that a person can choose, in days. */
 export const CONNECTION_LIFETIMES = [1, 7, 30, 90, 365] as const;
@@ -26,6 +27,8 @@ export interface ConsentOffer {
 }
 
 export interface Consent {
+  /** Id of the request for authorization that the person answers. */
+  requestId: string;
   clientId: string;
   clientName: string;
   redirectUri: string;
@@ -68,11 +71,12 @@ export function createConsentService({ database }: { database: Database }) {
       }),
 
     /**
-     * Connects a client. Afterwards the connection exists, and its client gets a code for it.
+     * Connects a client. Afterwards the connection exists, and its client gets a code for it. Who presses the button twice
+     * makes one connection.
      *
      * @returns the id of the connection.
      * @throws AppError as {@link offer}; `validation_error` for a choice that the page does not offer; `not_found`;
-     * `conflict` beyond 100 connections.
+     * `conflict` beyond 100 connections, and for a request that was answered with other choices.
      */
     grant: (scope: Scope, consent: Consent): Promise<string> =>
       database.transaction(scope, async ({ db }) => {
@@ -81,49 +85,104 @@ export function createConsentService({ database }: { database: Database }) {
         const role = await lockRole(db, scope);
         const offered = grantable(new Set(ROLE_PERMISSIONS[role]), consent.requested);
         requireOffered(consent, offered);
-        await requireFewConnections(db, scope);
+        await lockKey(db, 'connections', scope.organizationId, scope.actor.id);
         const place = await resolvePlace(db, scope, consent);
-        const id = newId('connection');
-        const { clientId, clientName, lifetimeDays } = consent;
-        const redirectTo = describeRedirect(consent.redirectUri);
-        const permissions = [...consent.permissions];
-        await db
-          .insertInto('connections')
-          .values({
-            id,
-            org_id: scope.organizationId,
-            env_id: place.environmentId,
-            inbox_id: place.inboxId,
-            user_id: person.userId,
-            client_id: clientId,
-            client_name: clientName,
-            redirect_to: redirectTo,
-            permissions,
-            method: person.method,
-            factors: [...person.factors],
-            sso_configuration_id: person.ssoConfigurationId,
-            authenticated_at: person.authenticatedAt,
-            expires_at: sql<Date>`now() + make_interval(days => ${lifetimeDays})`,
-          })
-          .execute();
-        await recordAudit(db, scope, {
-          action: 'connection.created',
-          resourceType: 'connection',
-          resourceId: id,
-          details: {
-            client_id: clientId,
-            client_name: clientName,
-            redirect_to: redirectTo,
-            permissions,
-            env_id: place.environmentId,
-            inbox_id: place.inboxId,
-            expires_in_days: lifetimeDays,
-          },
-        });
-        return id;
+        const granted = { ...consent, ...place, userId: person.userId };
+        const earlier = await findGranted(db, scope, granted);
+        if (earlier !== undefined) return earlier;
+        await requireFewConnections(db, scope);
+        return insertConnection(db, scope, { ...granted, person });
       }),
   };
 }
+
+interface Granted extends Omit<Consent, 'environmentId'>, Place {
+  userId: string;
+}
+
+/**
+ * The connection that the same answer to the same request made before.
+ *
+ * @throws AppError `conflict` if the request had another answer.
+ */
+async function findGranted(db: Db, scope: Scope, consent: Granted): Promise<string | undefined> {
+  const earlier = await db
+    .selectFrom('connections')
+    .select([
+      'id',
+      'permissions',
+      'env_id as environmentId',
+      'inbox_id as inboxId',
+      sql<number>`round(extract(epoch from expires_at - created_at) / 86400)::int`.as('lifetimeDays'),
+    ])
+    .where('org_id', '=', scope.organizationId)
+    .where('user_id', '=', consent.userId)
+    .where('request_hash', '=', hashConnectionToken(consent.requestId))
+    .where('ended_at', 'is', null)
+    .executeTakeFirst();
+  if (!earlier) return undefined;
+  const answerOf = ({ permissions, environmentId, inboxId, lifetimeDays }: Omit<typeof earlier, 'id'>) =>
+    JSON.stringify([[...permissions].sort(), environmentId, inboxId, lifetimeDays]);
+  if (answerOf(earlier) === answerOf({ ...consent, permissions: [...consent.permissions] }))
+    return earlier.id;
+  throw answered();
+}
+
+async function insertConnection(
+  db: Db,
+  scope: Scope,
+  { person, ...consent }: Granted & { person: Person },
+): Promise<string> {
+  const id = newId('connection');
+  const { clientId, clientName, lifetimeDays, environmentId, inboxId } = consent;
+  const redirectTo = describeRedirect(consent.redirectUri);
+  const permissions = [...consent.permissions];
+  const inserted = await db
+    .insertInto('connections')
+    .values({
+      id,
+      org_id: scope.organizationId,
+      env_id: environmentId,
+      inbox_id: inboxId,
+      user_id: person.userId,
+      request_hash: hashConnectionToken(consent.requestId),
+      client_id: clientId,
+      client_name: clientName,
+      redirect_to: redirectTo,
+      permissions,
+      method: person.method,
+      factors: [...person.factors],
+      sso_configuration_id: person.ssoConfigurationId,
+      authenticated_at: person.authenticatedAt,
+      expires_at: sql<Date>`now() + make_interval(days => ${lifetimeDays})`,
+    })
+    .onConflict((conflict) => conflict.column('request_hash').doNothing())
+    .returning('id')
+    .executeTakeFirst();
+  // In another organization, or by a connection that has ended since.
+  if (!inserted) throw answered();
+  await recordAudit(db, scope, {
+    action: 'connection.created',
+    resourceType: 'connection',
+    resourceId: id,
+    details: {
+      client_id: clientId,
+      client_name: clientName,
+      redirect_to: redirectTo,
+      permissions,
+      env_id: environmentId,
+      inbox_id: inboxId,
+      expires_in_days: lifetimeDays,
+    },
+  });
+  return id;
+}
+
+const answered = () =>
+  new AppError('conflict', {
+    detail: 'The request was answered already.',
+    fix: 'Go back to the program that wants to connect, and start again. What it was allowed is listed on the page of the organization.',
+  });
 
 const grantable = (held: ReadonlySet<Permission>, requested: readonly Permission[]): Permission[] =>
   CONNECTION_PERMISSIONS.filter((name) => held.has(name) && requested.includes(name));
@@ -185,7 +244,6 @@ function requireOffered({ permissions, lifetimeDays }: Consent, offered: readonl
 }
 
 async function requireFewConnections(db: Db, { organizationId, actor }: Scope): Promise<void> {
-  await lockKey(db, 'connections', organizationId, actor.id);
   const live = await db
     .selectFrom('connections')
     .select((eb) => eb.fn.countAll<number>().as('count'))
@@ -201,7 +259,18 @@ async function requireFewConnections(db: Db, { organizationId, actor }: Scope): 
     });
 }
 
-async function resolvePlace(db: Db, { organizationId }: Scope, { environmentId, inbox }: Consent) {
+interface Place {
+  /** Null: every environment. */
+  environmentId: string | null;
+  /** Null: every inbox. */
+  inboxId: string | null;
+}
+
+async function resolvePlace(
+  db: Db,
+  { organizationId }: Scope,
+  { environmentId, inbox }: Consent,
+): Promise<Place> {
   if (environmentId !== undefined) {
     const environment = await db
       .selectFrom('environments')

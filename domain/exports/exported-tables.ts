@@ -268,6 +268,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'end_reason',
       'created_at',
     ],
+    omitted: { request_hash: 'hash of a secret' },
     sources: [ownRows(fullTable('connections', 'connection'))],
   },
   {

@@ -77,7 +77,7 @@ export const ACCOUNT_TEMPLATES: {
   'password-changed': (params) => ({
     subject: 'Your password was changed',
     body: [
-      'The password of your account was changed. All other sessions were signed out.',
+      'The password of your account was changed. All other sessions were signed out, and programs that you had connected were disconnected.',
       ...eventTable(params),
     ],
     footer: ACCOUNT_FOOTER,

@@ -47,7 +47,7 @@ export const STAFF_ACTION_TEMPLATES: {
   'sessions-ended-by-staff': ({ at }) => ({
     subject: 'You were signed out everywhere',
     body: [
-      'Support of the service ended all sessions of your account. You can sign in again.',
+      'Support of the service ended all sessions of your account, and disconnected the programs that you had connected. You can sign in again.',
       when(at),
       { label: 'Sign in', path: '/login' },
       CONTACT,

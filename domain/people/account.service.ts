@@ -125,7 +125,7 @@ export function createAccountService(options: AccountOptions) {
       });
     },
 
-    /** Changes the address with a mailed token, informs the old address and ends all sessions. */
+    /** Changes the address with a mailed token, informs the old address, and ends all sessions and connections. */
     confirmEmailChange: (token: string, client: Client): Promise<void> =>
       database.peopleTransaction(async (transaction) => {
         const { db } = transaction;

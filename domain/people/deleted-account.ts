@@ -9,7 +9,7 @@ import { endSessions } from '../sessions/session.service.ts';
 import { createAccountToken, voidAccountTokens } from './account-tokens.ts';
 import { voidPendingSignIns } from './pending-sign-ins.ts';
 
-/** Marks an account as deleted, ends its sessions and voids everything that waits for a token or a second factor. */
+/** Marks an account as deleted, ends its sessions and connections, and voids everything that waits for a token or a second factor. */
 export async function markAccountDeleted(db: Db, userId: string, deletedAt: Date): Promise<void> {
   const { numUpdatedRows } = await db
     .updateTable('users')

@@ -61,7 +61,7 @@ export function createPasswordService(options: PasswordOptions) {
     },
 
     /**
-     * Sets a new password with a mailed token, ends all sessions and the delay after failed sign-ins.
+     * Sets a new password with a mailed token, ends all sessions and connections, and the delay after failed sign-ins.
      *
      * @throws AppError `invalid_credentials` for an unknown, used or expired token; `validation_error` for a weak password.
      */
@@ -81,7 +81,7 @@ export function createPasswordService(options: PasswordOptions) {
     },
 
     /**
-     * Changes the password, ends the other sessions and voids all mailed tokens.
+     * Changes the password, ends the other sessions and all connections, and voids all mailed tokens.
      *
      * @param input.currentPassword required if the person has one; without one, the sign-in must be fresh.
      * @throws AppError `invalid_credentials`, `session_expired` or `validation_error`.

@@ -2,6 +2,8 @@ import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 import type { Person, SessionFactor } from '../identity/person.ts';
 import { SESSION_LIFETIME_MS } from './create-session.ts';
 import { forgetDevices } from './known-devices.ts';
@@ -58,15 +60,15 @@ export function createSessionService({ database }: { database: Database }) {
         if (numUpdatedRows === 0n) throw notFound('session', sessionId);
       }),
 
-    /** Returns the number of ended sessions. */
+    /** Also ends the person's connections. Returns the number of ended sessions. */
     revokeAll: ({ userId, sessionId }: Person, { keepCurrent }: { keepCurrent: boolean }): Promise<number> =>
       database.peopleTransaction(({ db }) => endSessions(db, userId, keepCurrent ? sessionId : null)),
   };
 }
 
 /**
- * Ends a person's sessions and known devices in the caller's transaction, for example because their password changed. Returns
- * the number of sessions.
+ * Ends a person's sessions, known devices and connections in the caller's transaction, for example because their password
+ * changed: a stranger who knew it may have signed in, and may have connected a program. Returns the number of sessions.
  *
  * @param except the session to keep; null ends all.
  */
@@ -79,10 +81,40 @@ export async function endSessions(db: Db, userId: string, except: string | null)
     .where('id', 'is distinct from', except)
     .executeTakeFirst();
   await forgetDevices(db, userId);
+  await endConnections(db, ['user_id', userId]);
   return Number(numUpdatedRows);
 }
 
-/** Ends the sessions that an SSO configuration started, in the caller's transaction. */
+/** The caller's change has an entry in the audit log of its own; each connection gets one for its organization. */
+async function endConnections(
+  db: Db,
+  [column, id]: ['user_id' | 'sso_configuration_id', string],
+): Promise<void> {
+  const ended = await db
+    .updateTable('connections')
+    .set({ ended_at: sql<Date>`now()`, end_reason: 'sign_out' })
+    .where(column, '=', id)
+    .where('ended_at', 'is', null)
+    .returning(['id', 'org_id as organizationId', 'user_id as userId'])
+    .execute();
+  for (const connection of ended)
+    await recordAudit(
+      db,
+      {
+        organizationId: connection.organizationId,
+        actor: { kind: 'system', id: connection.id },
+        requestId: newId('request'),
+      },
+      {
+        action: 'connection.ended',
+        resourceType: 'connection',
+        resourceId: connection.id,
+        details: { cause: 'sign_out', user_id: connection.userId },
+      },
+    );
+}
+
+/** Ends the sessions that an SSO configuration started, and the connections granted in them, in the caller's transaction. */
 export async function endSessionsOfSso(db: Db, ssoConfigurationId: string): Promise<void> {
   await db
     .updateTable('sessions')
@@ -90,6 +122,7 @@ export async function endSessionsOfSso(db: Db, ssoConfigurationId: string): Prom
     .where('sso_configuration_id', '=', ssoConfigurationId)
     .where('revoked_at', 'is', null)
     .execute();
+  await endConnections(db, ['sso_configuration_id', ssoConfigurationId]);
 }
 
 /** Ends one session in the caller's transaction. */

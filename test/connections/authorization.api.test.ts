@@ -286,6 +286,44 @@ describe('consent', () => {
   });
 });
 
+describe('a consent that is submitted twice', () => {
+  /** The form of one request, as a browser submits it. */
+  async function openForm() {
+    const account = await createAccountQuickly(app);
+    const client = await registerClient(app);
+    const browser = await signedInBrowser(app, account.email);
+    const { page, action, fields } = await openConsent(browser, client.authorizePath());
+    const [, csrf = ''] = /name="csrf" value="([^"]+)"/.exec(page.body) ?? [];
+    return {
+      client,
+      browser,
+      submit: (choices = {}) => browser.post(action, { ...fields, csrf, decision: 'allow', ...choices }),
+      list: async () => (await app.call('/connections', { token: account.token })).json().data,
+    };
+  }
+  const nextOf = ({ body }: { body: string }) => /content="0; url=([^"]+)"/.exec(body)?.[1] ?? '';
+
+  test('makes one connection, and the client gets its code', async () => {
+    const { client, browser, submit, list } = await openForm();
+    const answers = await Promise.all([submit(), submit(), submit()]);
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200]);
+    expect(await list()).toHaveLength(1);
+    await browser.open(nextOf(answers[0] ?? { body: '' }));
+    const code = new URL(browser.path).searchParams.get('code') ?? '';
+    expect((await client.exchange(code)).statusCode).toBe(200);
+    expect((await submit()).statusCode).toBe(404);
+    expect(await list()).toHaveLength(1);
+  });
+
+  test('with other choices keeps the first answer', async () => {
+    const { submit, list } = await openForm();
+    expect((await submit({ permissions: ['messages:read'] })).statusCode).toBe(200);
+    expect((await submit({ permissions: ['messages:read', 'messages:send'] })).statusCode).toBe(409);
+    expect((await submit({ permissions: ['messages:read'], days: '7' })).statusCode).toBe(409);
+    expect(await list()).toMatchObject([{ permissions: ['messages:read'] }]);
+  });
+});
+
 test('a person has at most 100 connections in an organization, also if they consent at the same time', async () => {
   const { account, client, connectionId } = await connect(app);
   await query(

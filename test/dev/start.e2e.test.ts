@@ -107,6 +107,11 @@ describe('npm start', () => {
     for (const url of [`${facts.base_url}/docs`, facts.mail_ui, facts.temporal_ui ?? ''])
       expect((await fetch(url, { headers: { accept: 'text/html' } })).status).toBe(200);
     expect(await readStaffRole(facts)).toBe('admin');
+    const tools = /^ {2}MCP +(\S+)$/m.exec(first.output())?.[1] ?? '';
+    // Without a credential it says where to get one.
+    expect((await fetch(tools, { method: 'POST' })).headers.get('www-authenticate')).toContain(
+      'resource_metadata',
+    );
     const command = /^ {2}(curl .*)$/m.exec(first.output())?.[1] ?? '';
     const pasted = await run('sh', ['-c', command]);
     expect(JSON.parse(pasted.stdout)).toMatchObject({ email: 'first-agent@agents.example' });

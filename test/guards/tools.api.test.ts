@@ -4,9 +4,10 @@ import { Ajv } from 'ajv';
 import { AttachmentRecord, AttachmentTextRecord } from '../../api/attachments/attachments.schemas.ts';
 import { FENCED_FIELDS, SHAPED_FIELDS } from '../../api/mcp/fences.ts';
 import { TOOLS } from '../../api/mcp/tools/index.ts';
+import { CredentialRecord } from '../../api/me/me.schemas.ts';
 import { AgentMessage } from '../../api/messages/agent-message.schemas.ts';
 import { MessageRecord } from '../../api/messages/messages.schemas.ts';
-import { ThreadSummary } from '../../api/messages/threads.schemas.ts';
+import { ThreadRecord, ThreadSummary } from '../../api/messages/threads.schemas.ts';
 import { KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { connectTools } from '../support/mcp-client.ts';
 import { createOrganization, type TestOrganization } from '../support/organizations.ts';
@@ -22,6 +23,14 @@ beforeAll(async () => {
 /** A model reads the list with each conversation. */
 const MAX_LIST_TOKENS = 6_000;
 const BYTES_PER_TOKEN = 4;
+
+/** The JSON types that a schema allows. */
+function typesOf(schema: unknown): string[] {
+  const { type, anyOf = [], $ref, const: value } = schema as Record<string, never>;
+  if (value !== undefined) return [typeof value];
+  if ($ref) return ['object'];
+  return [...new Set([...[type ?? []].flat(), ...(anyOf as unknown[]).flatMap(typesOf)])].sort();
+}
 
 describe('the tools', () => {
   test('are operations of the API: they run no statement, build no service and check no permission', () => {
@@ -84,6 +93,29 @@ describe('the tools', () => {
     const tokens = JSON.stringify(list.tools).length / BYTES_PER_TOKEN;
     expect(tokens).toBeLessThan(MAX_LIST_TOKENS);
     await tools.close();
+  });
+
+  test('type the fields of their answers as the API does', () => {
+    const typed: [string, object][] = [
+      ['whoami', CredentialRecord.properties],
+      ['get_message', AgentMessage.properties],
+      ['wait_for_message', AgentMessage.properties],
+      ['wait_for_code', AgentMessage.properties],
+      ['get_thread', ThreadRecord.properties],
+      ['get_attachment', { ...AttachmentRecord.properties, ...AttachmentTextRecord.properties }],
+    ];
+    for (const [name, properties] of typed) {
+      const output = TOOLS.find((tool) => tool.name === name)?.output ?? {};
+      const fields = Object.entries(properties).map(([field, schema]) => [field, typesOf(schema)]);
+      const declared = Object.keys(properties).map((field) => [
+        field,
+        [output[field]?.type ?? []].flat().sort(),
+      ]);
+      expect({ name, fields: Object.fromEntries(declared) }).toEqual({
+        name,
+        fields: Object.fromEntries(fields),
+      });
+    }
   });
 
   test('have schemas that every validator understands', async () => {

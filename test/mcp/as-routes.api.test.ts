@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import type { Kysely, KyselyPlugin } from 'kysely';
+import type { Tables } from '../../platform/database/tables.ts';
 import { eventually } from '../support/eventually.ts';
 import { connectTools, toolsUrl } from '../support/mcp-client.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
@@ -135,6 +137,61 @@ describe('a call of a tool', () => {
       .execute();
     expect(events.length).toBeGreaterThanOrEqual(1);
   });
+});
+
+/** Returns how often a key has been looked up since. */
+function observeAuthentications(): () => number {
+  let count = 0;
+  const plugin: KyselyPlugin = {
+    transformQuery({ node }) {
+      if (JSON.stringify(node).includes('find_api_key')) count += 1;
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  };
+  const { db } = app.database;
+  Object.assign(app.database, { db: (db as Kysely<Tables>).withPlugin(plugin) });
+  return () => count;
+}
+
+test('a tool call authenticates once, unless its environment depends on the resource', async () => {
+  const { organization, inbox, token } = await arrange();
+  const bound = await createKey(app.worker, {
+    organizationId: organization.organizationId,
+    environmentId: organization.productionEnvironmentId,
+  });
+  const count = observeAuthentications();
+  for (const [credential, name, args, expected] of [
+    [token, 'whoami', {}, 1],
+    [token, 'list_messages', {}, 1],
+    [token, 'list_messages', { inbox_id: inbox.id }, 2],
+    [bound.token, 'list_messages', { inbox_id: inbox.id }, 1],
+    [bound.token, 'get_message', { message_id: 'msg_01k0000000000000000000000a' }, 1],
+  ] as const) {
+    const tools = await connectTools(app, credential);
+    const before = count();
+    await tools.call(name, args);
+    expect({ name, args, authentications: count() - before }).toEqual({
+      name,
+      args,
+      authentications: expected,
+    });
+    await tools.close();
+  }
+});
+
+test('an unbound key works in the environment of the resource, or in the one that the host names', async () => {
+  const { organization, token } = await arrange();
+  const inbox = await createInbox(app.worker, organization, {
+    environmentId: organization.sandboxEnvironmentId,
+  });
+  const tools = await connectTools(app, token);
+  const { answer } = await tools.call('create_draft', { inbox_id: inbox.id, subject: 'There' });
+  expect(answer).toMatchObject({ object: 'draft', inbox_id: inbox.id });
+  expect((await tools.call('list_inboxes')).answer.data).not.toContainEqual(
+    expect.objectContaining({ id: inbox.id }),
+  );
+  await tools.close();
 });
 
 test('a bound key reaches what it is bound to', async () => {

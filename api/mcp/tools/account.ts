@@ -1,17 +1,24 @@
 import { defineTool, READS } from '../tool.ts';
-import { DEFAULT_LIMIT, input, PAGE, page, some, word } from './fields.ts';
+import {
+  arrays,
+  booleans,
+  DEFAULT_LIMIT,
+  input,
+  objects,
+  objectsOrNull,
+  PAGE,
+  page,
+  some,
+  strings,
+  stringsOrNull,
+  word,
+} from './fields.ts';
 
-const INBOX = [
-  'object',
-  'id',
-  'email',
-  'aliases',
-  'display_name',
-  'env_id',
-  'status',
-  'send_paused',
-  'send_paused_reason',
-] as const;
+const INBOX = {
+  ...strings('object', 'id', 'email', 'display_name', 'env_id', 'status', 'send_paused_reason'),
+  ...arrays('aliases'),
+  ...booleans('send_paused'),
+};
 
 export const accountTools = [
   defineTool({
@@ -19,22 +26,14 @@ export const accountTools = [
     description: 'What this credential is, reaches and may do, and how much it may still send.',
     operations: ['me.get'],
     input: input({}),
-    output: [
-      'object',
-      'kind',
-      'id',
-      'user_id',
-      'org_id',
-      'permissions',
-      'binding',
-      'env_id',
-      'is_sandbox',
-      'inbox_id',
-      'suspended',
-      'expires_at',
-      'rate_limit',
-      'sends',
-    ],
+    output: {
+      ...strings('object', 'kind', 'id', 'binding'),
+      ...stringsOrNull('user_id', 'org_id', 'env_id', 'inbox_id', 'suspended', 'expires_at'),
+      ...arrays('permissions'),
+      ...booleans('is_sandbox'),
+      ...objects('rate_limit'),
+      ...objectsOrNull('sends'),
+    },
     annotations: READS,
     run: async (_args, { call }) => (await call('me.get', {})).body,
   }),
@@ -69,9 +68,8 @@ export const accountTools = [
 /** What an agent uses of an inbox; a credential that may not read inboxes gets less. */
 function shorten(inbox: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
-    INBOX.filter((name) => inbox[name] !== null && inbox[name] !== undefined).map((name) => [
-      name,
-      inbox[name],
-    ]),
+    Object.keys(INBOX)
+      .filter((name) => inbox[name] !== null && inbox[name] !== undefined)
+      .map((name) => [name, inbox[name]]),
   );
 }

@@ -1,6 +1,20 @@
 import { Type } from 'typebox';
 import { type Answer, defineTool, OperationRefusal, READS, SENDS } from '../tool.ts';
-import { DEFAULT_LIMIT, enumOf, input, PAGE, page, SENT, some, whole, word, words } from './fields.ts';
+import {
+  booleans,
+  DEFAULT_LIMIT,
+  enumOf,
+  input,
+  PAGE,
+  page,
+  SENT,
+  some,
+  strings,
+  stringsOrNull,
+  whole,
+  word,
+  words,
+} from './fields.ts';
 import { DRAFT, files, LISTED_CHARACTERS, presentSent, refuseLargeFiles, shortenDraft } from './outgoing.ts';
 
 const content = {
@@ -50,7 +64,12 @@ export const draftTools = [
       'Read a draft. wait_seconds (max. 50): wait until a person decides or it ends, and tell the outcome.',
     operations: ['drafts.get', 'drafts.wait'],
     input: input({ draft_id: word(), wait_seconds: some(whole()) }),
-    output: [...DRAFT, 'draft_id', 'outcome', 'message_id', 'note', 'timed_out'],
+    output: {
+      ...DRAFT,
+      ...strings('draft_id', 'outcome'),
+      ...stringsOrNull('message_id', 'send_at', 'send_error', 'note'),
+      ...booleans('timed_out'),
+    },
     annotations: READS,
     async run({ draft_id: id, wait_seconds: seconds }, { call, wait }) {
       if (seconds !== undefined) return (await wait('drafts.wait', { params: { id } }, seconds)).body;
@@ -102,7 +121,7 @@ export const draftTools = [
     description: 'Delete a draft; a scheduled one is not sent.',
     operations: ['drafts.delete'],
     input: input({ draft_id: word() }),
-    output: ['object', 'id'],
+    output: strings('object', 'id'),
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
     async run({ draft_id: id }, { call }) {
       await call('drafts.delete', { params: { id } });

@@ -1,13 +1,19 @@
 import type { Static } from 'typebox';
 import { defineTool, READS, type ToolRun } from '../tool.ts';
 import {
+  arrays,
+  booleans,
   DEFAULT_LIMIT,
   enumOf,
   input,
+  integers,
+  integersOrNull,
   MESSAGE,
   PAGE,
   page,
   some,
+  strings,
+  stringsOrNull,
   textPart,
   whole,
   word,
@@ -35,26 +41,15 @@ async function list({ inbox_id: inboxId, limit = DEFAULT_LIMIT, ...rest }: Filte
 }
 
 /** Fields of the text of an attachment, and of its link. */
-const ATTACHMENT = [
-  'object',
-  'id',
-  'attachment_id',
-  'filename',
-  'content_type',
-  'size_bytes',
-  'sha256',
-  'content_id',
-  'disposition',
-  'format',
-  'text',
-  'truncated',
-  'total_chars',
-  'offset',
-  'next_offset',
-  'left_out',
-  'download_url',
-  'expires_at',
-] as const;
+const ATTACHMENT = {
+  ...strings('object', 'id', 'attachment_id', 'filename', 'content_type', 'sha256', 'disposition', 'format'),
+  ...strings('text', 'download_url', 'expires_at'),
+  ...stringsOrNull('content_id'),
+  ...integers('size_bytes', 'total_chars', 'offset'),
+  ...integersOrNull('next_offset'),
+  ...booleans('truncated'),
+  ...arrays('left_out'),
+};
 
 export const messageTools = [
   defineTool({
@@ -96,7 +91,7 @@ export const messageTools = [
     description: 'Add and remove labels of up to 100 messages.',
     operations: ['messages.changeLabels'],
     input: input({ message_ids: words(), add: some(words()), remove: some(words()) }),
-    output: ['object', 'data'],
+    output: { ...strings('object'), ...arrays('data') },
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
     async run({ message_ids: ids, ...changes }, { call }) {
       return (await call('messages.changeLabels', { body: { ids, ...changes } })).body;
@@ -120,7 +115,11 @@ export const messageTools = [
       'What became of a sent message, for each recipient. wait_seconds (max. 50): wait for the outcome.',
     operations: ['messages.get', 'messages.waitUntilSettled'],
     input: input({ message_id: word(), wait_seconds: some(whole()) }),
-    output: ['object', 'message_id', 'status', 'recipients', 'timed_out'],
+    output: {
+      ...strings('object', 'message_id', 'status'),
+      ...arrays('recipients'),
+      ...booleans('timed_out'),
+    },
     annotations: READS,
     async run({ message_id: id, wait_seconds: seconds }, { call, wait }) {
       const { body } =

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { AppError } from '../../../platform/errors.ts';
 import type { OperationResult } from '../operations.ts';
 import type { Answer } from '../tool.ts';
-import { input, some, word } from './fields.ts';
+import { arrays, booleans, input, integers, objects, some, strings, word } from './fields.ts';
 
 const MAX_FILE_BYTES = 256 * 1024;
 
@@ -47,24 +47,24 @@ function describeWait({ send_status: status, send_at: sendAt, approval }: Answer
   return `Nothing has been sent: a person must approve it first.${why} Tell the user, and wait with get_draft and wait_seconds.`;
 }
 
-export const DRAFT = [
-  'object',
-  'id',
-  'inbox_id',
-  'thread_id',
-  'in_reply_to',
-  'subject',
-  'to',
-  'cc',
-  'bcc',
-  'text_body',
-  'attachments',
-  'send_at',
-  'send_status',
-  'send_error',
-  'approval',
-  'version',
-] as const;
+export const DRAFT = {
+  ...strings(
+    'object',
+    'id',
+    'inbox_id',
+    'thread_id',
+    'in_reply_to',
+    'subject',
+    'text_body',
+    'send_at',
+    'send_status',
+  ),
+  ...strings('send_error'),
+  ...arrays('to', 'cc', 'bcc', 'attachments'),
+  ...objects('approval'),
+  ...integers('version'),
+  ...booleans('truncated'),
+};
 
 const TEXT_CHARACTERS = 20_000;
 export const LISTED_CHARACTERS = 500;
@@ -75,7 +75,7 @@ export function shortenDraft(draft: Answer, maxCharacters = TEXT_CHARACTERS): An
   const text = String(draft.text_body ?? html ?? '');
   return Object.fromEntries(
     Object.entries({
-      ...Object.fromEntries(DRAFT.map((name) => [name, draft[name]])),
+      ...Object.fromEntries(Object.keys(DRAFT).map((name) => [name, draft[name]])),
       text_body: text.slice(0, maxCharacters),
       truncated: text.length > maxCharacters ? true : undefined,
       attachments: (attachments as Answer[]).map(

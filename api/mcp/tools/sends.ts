@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { OperationInput } from '../operations.ts';
 import { type Answer, defineTool, SENDS, type ToolRun } from '../tool.ts';
-import { input, SENT, some, word, words } from './fields.ts';
+import { input, SENT, SENT_MESSAGE, some, word, words } from './fields.ts';
 import { files, presentSent, refuseLargeFiles } from './outgoing.ts';
 
 const extras = {
@@ -63,7 +63,7 @@ export const sendTools = [
     description: 'Cancel a message that has not left yet. A scheduled one is a draft: update or delete it.',
     operations: ['messages.cancel'],
     input: input({ message_id: word() }),
-    output: SENT,
+    output: SENT_MESSAGE,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
     async run({ message_id: id }, { call }) {
       return (await call('messages.cancel', { params: { id }, query: { view: 'agent' } })).body;

@@ -1,22 +1,25 @@
 import { defineTool, READS } from '../tool.ts';
-import { DEFAULT_LIMIT, input, PAGE, page, some, word } from './fields.ts';
+import {
+  arrays,
+  booleans,
+  DEFAULT_LIMIT,
+  input,
+  integers,
+  PAGE,
+  page,
+  some,
+  strings,
+  stringsOrNull,
+  word,
+} from './fields.ts';
 
-const THREAD = [
-  'object',
-  'id',
-  'inbox_id',
-  'subject',
-  'preview',
-  'labels',
-  'participants',
-  'message_count',
-  'last_message_id',
-  'last_message_at',
-  'last_inbound_at',
-  'last_outbound_at',
-  'has_attachments',
-  'messages',
-] as const;
+const THREAD = {
+  ...strings('object', 'id', 'inbox_id', 'subject', 'preview', 'last_message_at'),
+  ...stringsOrNull('last_message_id', 'last_inbound_at', 'last_outbound_at'),
+  ...arrays('labels', 'participants', 'messages'),
+  ...integers('message_count'),
+  ...booleans('has_attachments'),
+};
 
 export const threadTools = [
   defineTool({

@@ -1,7 +1,7 @@
 import { invalid } from '../../../platform/errors.ts';
 import type { OperationResult } from '../operations.ts';
 import { type Answer, defineTool, READS } from '../tool.ts';
-import { input, MESSAGE, some, whole, word } from './fields.ts';
+import { booleans, input, MESSAGE, some, strings, whole, word } from './fields.ts';
 
 /** As far back as the operation looks without `since`: what arrived while the host thought counts. */
 const LOOKBACK_MS = 30_000;
@@ -12,7 +12,7 @@ const criteria = {
   since: some(word('Id of the last message seen, or a time; default: 30 s ago')),
   timeout_seconds: some(whole('At most 50')),
 };
-const FOUND = [...MESSAGE, 'timed_out', 'since'] as const;
+const FOUND = { ...MESSAGE, ...booleans('timed_out'), ...strings('since') };
 
 export const waitTools = [
   defineTool({

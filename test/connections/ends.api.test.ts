@@ -1,0 +1,84 @@
+import { describe, expect, test } from '@jest/globals';
+import { readAccountMail } from '../support/account-mail.ts';
+import { PASSWORD, type QuickAccount } from '../support/accounts.ts';
+import { connect } from '../support/oauth-client.ts';
+import { useTestApp } from '../support/resources.ts';
+import { createStaff } from '../support/staff.ts';
+
+const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
+
+/** The status of a request to `/mcp`. */
+const call = async (token: string) => {
+  const { statusCode } = await app.app.inject({
+    method: 'POST',
+    url: '/mcp',
+    headers: {
+      authorization: `Bearer ${token}`,
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+    },
+    payload: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' }),
+  });
+  return statusCode;
+};
+
+const NEW_PASSWORD = 'another-marble-otter-9';
+const post = (path: string, body: object, token?: string) =>
+  app.call(path, { method: 'POST', body, ...(token === undefined ? {} : { token }) });
+
+async function reset({ email }: QuickAccount) {
+  await post('/auth/password/forgot', { email });
+  const mails = await readAccountMail(app, email);
+  const token = mails.at(-1)?.token ?? '';
+  return post('/auth/password/reset', { token, password: NEW_PASSWORD });
+}
+const passwordChange = { current_password: PASSWORD, new_password: NEW_PASSWORD };
+
+type Act = (account: QuickAccount) => ReturnType<typeof post>;
+
+describe('what ends the sessions of a person ends their connections', () => {
+  test.each<[string, Act]>([
+    ['a reset password', reset],
+    ['a changed password', ({ token }) => post('/user/me/change-password', passwordChange, token)],
+    ['signing out everywhere', ({ token }) => post('/user/me/sessions/revoke-all', {}, token)],
+    [
+      'signing out all other sessions',
+      ({ token }) => post('/user/me/sessions/revoke-all', { keep_current: true }, token),
+    ],
+  ])('%s', async (_, act) => {
+    const { account, client, connectionId, tokens } = await connect(app);
+    const stranger = await connect(app);
+    expect((await act(account)).statusCode).toBeLessThan(300);
+    expect((await client.refresh(tokens.refresh_token)).json().error).toBe('invalid_grant');
+    expect(await call(tokens.access_token)).toBe(401);
+    expect(await call(stranger.tokens.access_token)).toBe(200);
+    const entries = await app.worker.db
+      .selectFrom('audit_entries')
+      .select(['action', 'details', 'org_id'])
+      .where('resource_id', '=', connectionId)
+      .where('action', '=', 'connection.ended')
+      .execute();
+    expect(entries).toEqual([
+      {
+        action: 'connection.ended',
+        org_id: account.organizationId,
+        details: { cause: 'sign_out', user_id: account.userId },
+      },
+    ]);
+  });
+
+  test('staff who end the sessions', async () => {
+    const { account, tokens } = await connect(app);
+    const admin = await createStaff(app);
+    const path = `/admin/users/${account.userId}/revoke-sessions`;
+    const ended = await post(path, { note: 'Stolen laptop' }, admin.token);
+    expect(ended.statusCode).toBe(200);
+    expect(await call(tokens.access_token)).toBe(401);
+  });
+
+  test('but signing out one session does not', async () => {
+    const { account, tokens } = await connect(app);
+    await app.call('/auth/logout', { method: 'POST', token: account.token });
+    expect(await call(tokens.access_token)).toBe(200);
+  });
+});
