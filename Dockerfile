@@ -7,6 +7,12 @@ COPY package.json package-lock.json .npmrc ./
 # No production package needs its install script. The clients are no part of the service.
 RUN npm ci --omit=dev --ignore-scripts --workspaces=false
 
+# The documents at /docs: static files.
+FROM node AS documents
+WORKDIR /app
+COPY . .
+RUN npm ci --ignore-scripts --workspaces=false && node dev/docs/build.ts
+
 FROM node AS app
 # By default libc and V8 retain 60 MiB more in a worker than it uses, and 25 MiB more in one that reads files, because
 # of its many threads and short-lived buffers. These settings return large blocks to the system immediately.
@@ -22,6 +28,7 @@ COPY activities activities
 COPY migrations migrations
 COPY api api
 COPY workers workers
+COPY --from=documents /app/.cache/docs .cache/docs
 # The workflow bundle is built here, because containers run with a read-only file system.
 RUN node --input-type=module --eval "const { loadWorkflowBundle } = await import('/app/workers/workflow-bundle.ts'); await loadWorkflowBundle();"
 USER node

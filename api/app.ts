@@ -25,6 +25,8 @@ import {
   leaseFromMemory,
 } from '../platform/rate-limit/rate-limiter.ts';
 import type { ServiceMetrics } from '../platform/service-metrics.ts';
+import { docsRoutes } from './docs/docs.routes.ts';
+import type { SiteFiles } from './docs/site-files.ts';
 import { healthRoutes } from './health.routes.ts';
 import { createLists } from './lists.ts';
 import { mcpRoutes } from './mcp/mcp.routes.ts';
@@ -73,6 +75,8 @@ export interface AppOptions {
   metrics?: Pick<ServiceMetrics, 'register'>;
   /** How long a body may stand still. */
   bodyStallTimeoutMs?: number | undefined;
+  /** Reads the site of the documents; default: that of `npm run build:docs`. */
+  readSite?: (() => Promise<SiteFiles>) | undefined;
 }
 
 /** Rate limit of one address for requests without a valid credential. */
@@ -160,6 +164,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   methods.finish();
   const callableOperations = collectOperations(app);
+  await app.register(docsRoutes({ publicUrl, readFiles: options.readSite }));
   await app.register(healthRoutes({ dependencies, queueAges }));
   await registerRoutes(app, {
     ...services,

@@ -2,6 +2,7 @@ import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type DataFolder, FIRST_RUN_FILE, openDataFolder } from './data-folder.ts';
 import { type Dependencies, type StartedDependency, startDependencies } from './dependencies.ts';
+import { ensureDocuments } from './docs/ensure-documents.ts';
 import { closingTable, describeFirstRun } from './first-run.ts';
 import { describeServices, serviceEnvironments, superviseService } from './services.ts';
 import { type DevSettings, readDevSettings, requiredPorts } from './settings.ts';
@@ -56,6 +57,7 @@ async function start({ settings, folder, stack, signal, partsOnly }: StartOption
   const log = (line: string) =>
     print(`${((Date.now() - startedAt) / 1000).toFixed(1).padStart(5)} s  ${line}`);
   await assertPortsFree(requiredPorts(settings));
+  const documents = ensureDocuments(log, signal);
   const parts = await startDependencies({
     settings,
     folder,
@@ -71,6 +73,7 @@ async function start({ settings, folder, stack, signal, partsOnly }: StartOption
   const apiFile = folder.writePrivate('api.env', environmentFile(environments.api));
   const workerFile = folder.writePrivate('worker.env', environmentFile(environments.worker));
   if (partsOnly) {
+    await documents;
     print(`\nThe parts are up. To run the service on them:\n`);
     print(`  npx node --env-file=${relative('.', apiFile)} api/server.ts`);
     print(`  npx node --env-file=${relative('.', workerFile)} workers/all.ts\n`);
@@ -86,6 +89,7 @@ async function start({ settings, folder, stack, signal, partsOnly }: StartOption
       stack.addService(await superviseService(service, { folder, log, signal: linked }));
     }),
   );
+  await documents;
   announce(settings, folder, parts, environments.api.METRICS_TOKEN ?? '');
 }
 

@@ -1,11 +1,9 @@
 import swagger from '@fastify/swagger';
-import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
 import type { TSchema } from 'typebox';
 import { classifyOperation } from '../../domain/impersonation/impersonation-access.ts';
 import { describeWebhooks } from '../webhooks/openapi-webhooks.ts';
 import { selectForAgents } from './agent-document.ts';
-import { renderErrorsPage } from './errors-page.ts';
 import { ALIAS, completeDocument } from './openapi-document.ts';
 import { ERRORS_PAGE } from './problem.ts';
 import { createStaticDocument } from './static-document.ts';
@@ -17,11 +15,7 @@ export interface OpenApiOptions {
   schemas: TSchema[];
 }
 
-/** The documentation page loads only its own files. */
-const CONTENT_SECURITY_POLICY =
-  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'";
-
-/** Serves OpenAPI 3.1 at `/openapi.json`, generated from the routes' schemas, and its documentation page at `/docs`. */
+/** Serves OpenAPI 3.1 at `/openapi.json`, generated from the routes' schemas. */
 export async function installOpenApi(
   app: FastifyInstance,
   { publicUrl, version, schemas }: OpenApiOptions,
@@ -76,11 +70,6 @@ export async function installOpenApi(
     refResolver: { buildLocalReference: (json, _base, _fragment, index) => componentName(json.$id, index) },
   });
   app.get(
-    '/',
-    { config: { public: true }, schema: { hide: true, operationId: 'docs.home' } },
-    async (_request, reply) => reply.redirect('/docs', 302),
-  );
-  app.get(
     '/openapi.json',
     { config: { public: true }, schema: { hide: true, operationId: 'docs.openapi' } },
     createStaticDocument(() => app.swagger()),
@@ -90,21 +79,6 @@ export async function installOpenApi(
     { config: { public: true }, schema: { hide: true, operationId: 'docs.agentOpenapi' } },
     createStaticDocument(() => selectForAgents(app.swagger() as never)),
   );
-  app.get(
-    ERRORS_PAGE,
-    { config: { public: true }, schema: { hide: true, operationId: 'docs.errors' } },
-    async (_request, reply) => reply.type('text/html; charset=utf-8').send(renderErrorsPage()),
-  );
-  await app.register(async (docs) => {
-    docs.addHook('onRoute', (route) => {
-      route.config = { ...route.config, public: true };
-    });
-    await docs.register(swaggerUi, {
-      routePrefix: '/docs',
-      staticCSP: CONTENT_SECURITY_POLICY,
-      uiConfig: { validatorUrl: null },
-    });
-  });
 }
 
 const ORGANIZATION_HEADER = {

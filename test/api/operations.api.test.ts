@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
 import type { Dependencies } from '../../platform/dependencies.ts';
-import { ERROR_CODES } from '../../platform/errors.ts';
 import type { QueueAge } from '../../platform/outbox/queue-ages.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -122,21 +121,6 @@ test('without its database the API responds with unavailable and reveals no deta
   }
 });
 
-test('the documentation loads nothing from other hosts', async () => {
-  const page = await get('/docs/');
-  expect(page.statusCode).toBe(200);
-  expect(page.body).not.toMatch(/(?:src|href)="https?:/);
-  const files = [...page.body.matchAll(/(?:src|href)="(\.\/static\/[^"]+)"/g)].map(([, file]) => file);
-  expect(files).toContainEqual(expect.stringMatching(/\.js$/));
-  for (const file of files) expect((await get(`/docs/${file}`)).statusCode).toBe(200);
-  expect(page.headers['content-security-policy']).toContain("default-src 'self'");
-});
-
-test('the root redirects to the documentation', async () => {
-  const { statusCode, headers } = await get('/');
-  expect([statusCode, headers.location]).toEqual([302, '/docs']);
-});
-
 test('every response has a description', () => {
   const descriptions = app.contract.operations.flatMap(({ operationId, responses }) =>
     Object.entries(responses as Record<string, { description?: string }>).map(
@@ -149,9 +133,4 @@ test('every response has a description', () => {
   expect(descriptions).toContain('messages.get 200: The message.');
   expect(descriptions).toContain('webhookEndpoints.create 201: The created webhook endpoint.');
   expect(descriptions).toContain('threads.list 200: One page, newest first by default.');
-});
-
-test('every error code has an anchor on the page that problems link to', async () => {
-  const page = await get('/docs/errors');
-  for (const code of Object.keys(ERROR_CODES)) expect(page.body).toContain(`<section id="${code}">`);
 });

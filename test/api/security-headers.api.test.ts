@@ -17,16 +17,6 @@ test('responses with content are not stored, sniffed or passed on', async () => 
   }
 });
 
-test('every page has a content security policy', async () => {
-  for (const url of ['/docs/', '/docs/errors']) {
-    const { headers, statusCode } = await app.app.inject({ url });
-    expect([url, statusCode]).toEqual([url, 200]);
-    expect(headers['content-type']).toMatch(/^text\/html/);
-    expect(headers['content-security-policy']).toMatch(/default-src '(?:none|self)'/);
-    expect(headers['x-content-type-options']).toBe('nosniff');
-  }
-});
-
 test('HSTS is sent only if clients reach the service through TLS', async () => {
   const url = '/health/live';
   expect((await behindTls.app.inject({ url })).headers['strict-transport-security']).toMatch(

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
 import { buildApp } from '../../api/app.ts';
+import type { SiteFiles } from '../../api/docs/site-files.ts';
 import { createServices } from '../../api/services.ts';
 import { createFileReader } from '../../domain/attachments/text/file-reader.ts';
 import { createHtmlConverter } from '../../domain/mime/converter/pool.ts';
@@ -78,6 +79,8 @@ export interface TestAppOptions {
   guardedFetch?: GuardedFetch;
   /** How long a body may stand still. */
   bodyStallTimeoutMs?: number;
+  /** Replaces the site of the documents. */
+  readSite?: () => Promise<SiteFiles>;
   /** Takes each line of the log, from `info`. */
   onLogLine?: (line: LogLine) => void;
 }
@@ -128,6 +131,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     dependencies: options.dependencies ?? createDependencies({ probes: probesOf(database), logger }),
     queueAges: options.queueAges ?? { read: async () => ({}) },
     bodyStallTimeoutMs: options.bodyStallTimeoutMs,
+    readSite: options.readSite,
     services: createServices({
       temporalRuns,
       schedules: options.schedules ?? { list: async () => [], find: async () => undefined },
