@@ -121,7 +121,7 @@ async function sendNotFound(
   if (!page)
     throw new AppError('not_found', {
       detail: 'The documents have no page at this address.',
-      fix: 'GET /llms.txt lists all pages, and GET /openapi.json the operations.',
+      fix: '/llms.txt lists all pages, and /openapi.json the operations.',
     });
   reply.code(404).header('vary', 'accept');
   return sendFile(page, '404.html', request, reply);
