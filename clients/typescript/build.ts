@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 
-/** `npm run build`: the package as ES modules and as CommonJS, each with its declarations. */
+/** `npm run build [-- FOLDER]`: the package as ES modules and as CommonJS, each with its declarations. Default: dist. */
 const FOLDER = import.meta.dirname;
+const OUTPUT = resolve(process.argv[2] ?? join(FOLDER, 'dist'));
 const require = createRequire(import.meta.url);
 const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin/tsc');
 const AS_COMMON_JS = [
@@ -17,7 +18,7 @@ const AS_COMMON_JS = [
 ];
 
 function compile(format: 'esm' | 'cjs', ...options: string[]): void {
-  const output = join(FOLDER, 'dist', format);
+  const output = join(OUTPUT, format);
   const project = join(FOLDER, 'tsconfig.build.json');
   execFileSync(process.execPath, [tsc, '-p', project, '--outDir', output, ...options], { stdio: 'inherit' });
   // The compiler rewrites the imports of modules, but not those of declarations.
@@ -28,7 +29,7 @@ function compile(format: 'esm' | 'cjs', ...options: string[]): void {
     );
 }
 
-rmSync(join(FOLDER, 'dist'), { recursive: true, force: true });
+rmSync(OUTPUT, { recursive: true, force: true });
 compile('esm');
 compile('cjs', ...AS_COMMON_JS);
-writeFileSync(join(FOLDER, 'dist/cjs/package.json'), '{ "type": "commonjs" }\n');
+writeFileSync(join(OUTPUT, 'cjs/package.json'), '{ "type": "commonjs" }\n');
