@@ -31,6 +31,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
       { file: 'docs/README.md', slug: '', label: 'Overview' },
       guide('quickstart', 'Quickstart'),
       guide('recipes'),
+      { file: 'clients/typescript/README.md', slug: 'typescript', label: 'TypeScript' },
       guide('mcp', 'Tools for agents (MCP)'),
     ],
   },

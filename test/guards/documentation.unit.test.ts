@@ -6,6 +6,7 @@ import { ConfigSchema } from '../../platform/config.ts';
 const ROOT = resolve(import.meta.dirname, '../..');
 const PAGES = [
   'README.md',
+  'AGENTS.md',
   'CONTRIBUTING.md',
   'CHANGELOG.md',
   ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })

@@ -42,6 +42,7 @@ export function createExamples(resolver: Resolver) {
     const schema = resolver.schema(given);
     const [stated] = schema.examples ?? [];
     if (stated !== undefined) return stated;
+    if (name === 'direction') return 'outbound';
     const fixed = schema.const ?? schema.default ?? schema.enum?.[0] ?? schema['x-known-values']?.[0];
     if (fixed !== undefined && fixed !== null) return fixed;
     const branch = (schema.anyOf ?? schema.oneOf)?.find(({ type }) => type !== 'null');

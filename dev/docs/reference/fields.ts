@@ -60,7 +60,7 @@ export function createFieldReader(resolver: Resolver, hasSection: (name: string)
     const facts = [
       schema.description ?? resolver.schema(given).description ?? '',
       listValues(of, isRequest),
-      schema.default === undefined ? '' : `Default: \`${JSON.stringify(schema.default)}\`.`,
+      schema.default === undefined ? '' : `Default: ${code(schema.default)}.`,
       isRequest ? describeLimits(schema) : '',
     ];
     return facts.filter((fact) => fact !== '').join(' ');
@@ -90,7 +90,8 @@ export function createFieldReader(resolver: Resolver, hasSection: (name: string)
 }
 export type FieldReader = ReturnType<typeof createFieldReader>;
 
-const code = (value: unknown): string => `\`${String(value)}\``;
+const code = (value: unknown): string =>
+  `\`${typeof value === 'object' ? JSON.stringify(value) : String(value)}\``;
 
 function listValues({ enum: values, 'x-known-values': known }: Schema, isRequest: boolean): string {
   const listed = (values ?? known ?? []).filter((value) => value !== null);
