@@ -33,9 +33,9 @@ const INVISIBLE =
 const HARMFUL = new RegExp(`[\\p{Cc}${INVISIBLE}]`, 'gu');
 const HARMFUL_IN_LINES = new RegExp(`(?![\\n\\t])[\\p{Cc}${INVISIBLE}]`, 'gu');
 
-/** Emoji consist of these: ❤️ has U+FE0F, and 👩‍💻 has U+200D between two pictures. */
-const EMOJI =
-  /\p{Extended_Pictographic}\p{Emoji_Modifier}?\ufe0f?(?:\u200d\p{Extended_Pictographic}\p{Emoji_Modifier}?\ufe0f?)*/gu;
+/** Emoji consist of these: ❤️ has U+FE0F, and 👩‍💻 has U+200D between two pictures. Some pictures are unassigned. */
+const PICTURE = '(?!\\p{Cn})\\p{Extended_Pictographic}\\p{Emoji_Modifier}?\\ufe0f?';
+const EMOJI = new RegExp(`${PICTURE}(?:\\u200d${PICTURE})*`, 'gu');
 
 function escapeAll(text: string, harmful: RegExp): string {
   let result = '';
