@@ -17,10 +17,12 @@ import { fillInbox, idsOf } from './fill-messages.ts';
 import { percentile, runConcurrently } from './measure.ts';
 
 const INBOX = { name: 'api', count: 2_000 };
-const REQUESTS = Number(process.env.BENCH_MESSAGES ?? 1_000);
+const REQUESTS = Number(process.env.BENCH_MESSAGES ?? 5_000);
+/** The only call to measure, by its name in the table; by default all. */
+const CALL = process.env.BENCH_CALL;
 const ROUNDS = 5;
 /** Of each call, until V8 has compiled what they share. */
-const WARM_UP = 300;
+const WARM_UP = 1_000;
 const LANES = 4;
 const READ_TARGET = 0.7;
 const WRITE_TARGET = 0.6;
@@ -79,7 +81,7 @@ async function withTemporal(work: (address: string) => Promise<void>): Promise<v
 async function benchCalls(database: BenchDatabase, temporalAddress: string): Promise<void> {
   await fillInbox(database.owner, INBOX);
   const token = await prepare(database.owner);
-  const calls = await describeCalls(database.owner);
+  const calls = (await describeCalls(database.owner)).filter(({ name }) => [name, undefined].includes(CALL));
   const ours = await startServer('../api/server.ts', database, temporalAddress);
   const floor = await startServer('bare-api.ts', database, temporalAddress);
   const agent = new Agent({ keepAlive: true, maxSockets: LANES });

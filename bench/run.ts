@@ -13,7 +13,7 @@ import { benchSearch } from './search.ts';
 import { benchSend } from './send.ts';
 import { benchWebhooks } from './webhooks.ts';
 
-/** `npm run bench` runs all benches, `npm run bench -- send` one. BENCH_MESSAGES sets the size (1,000; flood: 6,000). */
+/** `npm run bench` runs all benches, `npm run bench -- send` one. BENCH_MESSAGES sets the size (1,000; api: 5,000; flood: 6,000). */
 const BENCHES: Record<string, () => Promise<void>> = {
   send: benchSend,
   api: benchApi,

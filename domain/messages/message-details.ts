@@ -22,28 +22,18 @@ export interface MessageDetails {
   attachments: RowOf<typeof AttachmentEntity>[];
 }
 
-/** Loads the recipients and attachments of all messages in two statements. */
+/** Loads the recipients and attachments of all messages in two statements, which run together. */
 export async function loadDetailsForAll(
   db: Db,
   messages: readonly ListedMessage[],
 ): Promise<MessageDetails[]> {
-  const ids = messages.map(({ id }) => id);
-  if (ids.length === 0) return [];
-  const recipients = await db
-    .selectFrom('message_recipients')
-    .select(columnsOf(RecipientEntity))
-    .where('message_id', '=', anyOf(ids))
-    .orderBy('position')
-    .execute();
-  const withFiles = messages.filter(({ hasAttachments }) => hasAttachments).map(({ id }) => id);
-  const attachments = withFiles.length
-    ? await db
-        .selectFrom('attachments')
-        .select(columnsOf(AttachmentEntity))
-        .where('message_id', '=', anyOf(withFiles))
-        .orderBy('position')
-        .execute()
-    : [];
+  const [recipients, attachments] = await Promise.all([
+    findRecipients(
+      db,
+      messages.map(({ id }) => id),
+    ),
+    findAttachments(db, messages),
+  ]);
   const recipientsByMessageId = Map.groupBy(recipients, ({ messageId }) => messageId);
   const attachmentsByMessageId = Map.groupBy(attachments, ({ messageId }) => messageId);
   return messages.map((message) => ({
@@ -56,4 +46,33 @@ export async function loadDetailsForAll(
 export async function loadDetails(db: Db, message: ListedMessage): Promise<MessageDetails> {
   const [details] = await loadDetailsForAll(db, [message]);
   return details ?? { message, recipients: [], attachments: [] };
+}
+
+/** Of all messages, each in order. */
+export async function findRecipients(
+  db: Db,
+  messageIds: readonly string[],
+): Promise<MessageDetails['recipients']> {
+  if (messageIds.length === 0) return [];
+  return db
+    .selectFrom('message_recipients')
+    .select(columnsOf(RecipientEntity))
+    .where('message_id', '=', anyOf(messageIds))
+    .orderBy('position')
+    .execute();
+}
+
+/** Of all messages, each in order. */
+export async function findAttachments(
+  db: Db,
+  messages: readonly Pick<ListedMessage, 'id' | 'hasAttachments'>[],
+): Promise<MessageDetails['attachments']> {
+  const withFiles = messages.filter(({ hasAttachments }) => hasAttachments).map(({ id }) => id);
+  if (withFiles.length === 0) return [];
+  return db
+    .selectFrom('attachments')
+    .select(columnsOf(AttachmentEntity))
+    .where('message_id', '=', anyOf(withFiles))
+    .orderBy('position')
+    .execute();
 }

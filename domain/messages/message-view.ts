@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Db } from '../../platform/database/tables.ts';
 import { READ_CHARACTERS } from './agent-text.ts';
-import type { ListedMessage } from './message-details.ts';
+import { type ListedMessage, loadDetailsForAll, type MessageDetails } from './message-details.ts';
 
 /** How much of each message a list shows: `summary` has the new text, `full` the bodies and headers too, `agent` the start of the text. */
 export const MESSAGE_VIEWS = ['compact', 'summary', 'full', 'agent'] as const;
@@ -49,7 +49,8 @@ const BYTES: Record<MessageView, RawBuilder<number>> = {
 };
 
 /**
- * Loads the texts that the view shows. All other columns of the messages have already been read.
+ * Loads what the view shows: the texts, and except for `compact` recipients and attachments. All other columns of the messages
+ * have already been read.
  *
  * @returns the messages up to {@link MAX_PAGE_BYTES}, at least one. Messages that were deleted in the meantime are
  * omitted.
@@ -58,10 +59,32 @@ export async function loadView(
   db: Db,
   messages: readonly ListedMessage[],
   view: MessageView,
-): Promise<ListedMessage[]> {
+): Promise<MessageDetails[]> {
   if (messages.length === 0) return [];
-  const ids = messages.map(({ id }) => id);
-  const texts = await db
+  const [texts, all] = await Promise.all([
+    findTexts(
+      db,
+      messages.map(({ id }) => id),
+      view,
+    ),
+    view === 'compact'
+      ? messages.map((message) => ({ message, recipients: [], attachments: [] }))
+      : loadDetailsForAll(db, messages),
+  ]);
+  const textsById = new Map(texts.map((row) => [row.id, row]));
+  return all.flatMap((details) => {
+    const found = textsById.get(details.message.id);
+    return found ? [{ ...details, message: { ...details.message, ...found } }] : [];
+  });
+}
+
+/** Of the messages that the page has room for. */
+function findTexts(
+  db: Db,
+  ids: readonly string[],
+  view: MessageView,
+): Promise<(Pick<ListedMessage, 'id'> & Partial<ListedMessage>)[]> {
+  return db
     .with('listed', (cte) =>
       cte
         .selectFrom(sql<Listed>`unnest(${ids}::text[]) with ordinality`.as<'l'>(sql`l(listed_id, position)`))
@@ -86,11 +109,6 @@ export async function loadView(
       ]),
     )
     .execute();
-  const textsById = new Map(texts.map((row) => [row.id, row]));
-  return messages.flatMap((message) => {
-    const found = textsById.get(message.id);
-    return found ? [{ ...message, ...found }] : [];
-  });
 }
 
 interface Listed {

@@ -10,9 +10,9 @@ import { findInboxWithMail } from '../inboxes/find-inbox.ts';
 import { IS_VISIBLE } from './hidden-labels.ts';
 import { MessageEntity } from './message.entity.ts';
 import {
+  findAttachments,
+  findRecipients,
   type ListedMessage,
-  loadDetails,
-  loadDetailsForAll,
   type MessageDetails,
   WHOLE_MESSAGE,
 } from './message-details.ts';
@@ -28,28 +28,20 @@ export function createMessageService({ database }: { database: Database }) {
     /** @throws AppError `not_found` if the credential cannot access `filter.inboxId`. */
     list: (
       scope: Scope,
-      requested: MessageFilter,
+      filter: MessageFilter,
       page: PageRequest,
       view: MessageView = 'summary',
     ): Promise<Page<MessageDetails>> =>
-      database.read(scope, async (reader) => {
-        const { db } = reader;
-        const { inboxId, threadId } = requested;
-        if (inboxId !== undefined) await findInboxWithMail(db, scope, inboxId);
-        const filter =
-          threadId === undefined
-            ? requested
-            : { ...requested, threadId: await resolveThreadId(db, threadId) };
-        const list = needsSearch(filter) ? listBySearch : listByIndex;
-        const { items, next, keyOf } = await list(db, scope, filter, page);
+      database.read(scope, async ({ db }) => {
+        const [{ items, next, keyOf }] = await Promise.all([
+          listMatching(db, scope, filter, page),
+          filter.inboxId === undefined ? undefined : findInboxWithMail(db, scope, filter.inboxId),
+        ]);
         const shown = await loadView(db, items, view);
         const end = shown.at(-1);
         return {
-          items:
-            view === 'compact'
-              ? shown.map((message) => ({ message, recipients: [], attachments: [] }))
-              : await loadDetailsForAll(db, shown),
-          next: end && shown.length < items.length ? keyOf(end) : next,
+          items: shown,
+          next: end && shown.length < items.length ? keyOf(end.message) : next,
         };
       }),
 
@@ -63,15 +55,18 @@ export function createMessageService({ database }: { database: Database }) {
       { withAllLinks = false }: { withAllLinks?: boolean } = {},
     ): Promise<MessageDetails> =>
       database.read(scope, async ({ db }) => {
-        const message = await db
-          .selectFrom('messages')
-          .select(WHOLE_MESSAGE)
-          .$if(withAllLinks, (query) => query.select('all_links as allLinks'))
-          .where('id', '=', messageId)
-          .where((eb) => eb.and(columnsWithin(scope)))
-          .executeTakeFirst();
+        const [message, recipients] = await Promise.all([
+          db
+            .selectFrom('messages')
+            .select(WHOLE_MESSAGE)
+            .$if(withAllLinks, (query) => query.select('all_links as allLinks'))
+            .where('id', '=', messageId)
+            .where((eb) => eb.and(columnsWithin(scope)))
+            .executeTakeFirst(),
+          findRecipients(db, [messageId]),
+        ]);
         if (!message) throw notFound('message', messageId);
-        return loadDetails(db, message);
+        return { message, recipients, attachments: await findAttachments(db, [message]) };
       }),
   };
 }
@@ -79,6 +74,18 @@ export function createMessageService({ database }: { database: Database }) {
 /** A page that may end after any of its items. */
 interface MessagePage extends Page<ListedMessage> {
   keyOf(message: ListedMessage): CursorKey;
+}
+
+async function listMatching(
+  db: Db,
+  scope: Scope,
+  filter: MessageFilter,
+  page: PageRequest,
+): Promise<MessagePage> {
+  const { threadId } = filter;
+  const living =
+    threadId === undefined ? filter : { ...filter, threadId: await resolveThreadId(db, threadId) };
+  return needsSearch(living) ? listBySearch(db, scope, living, page) : listByIndex(db, scope, living, page);
 }
 
 /** Values that sort before and after every id. */

@@ -8,7 +8,7 @@ import { columnsWithin, type Scope } from '../identity/scope.ts';
 import { findInboxWithMail } from '../inboxes/find-inbox.ts';
 import { IS_VISIBLE } from './hidden-labels.ts';
 import { MessageEntity } from './message.entity.ts';
-import { loadDetailsForAll, type MessageDetails } from './message-details.ts';
+import type { MessageDetails } from './message-details.ts';
 import { loadView, type MessageView } from './message-view.ts';
 import { findLivingThread } from './resolve-thread.ts';
 import { ThreadEntity } from './thread.entity.ts';
@@ -33,21 +33,23 @@ export function createThreadService({ database }: { database: Database }) {
      * @throws AppError `not_found` if the credential cannot access the inbox.
      */
     list: (scope: Scope, { inboxId }: { inboxId?: string }, page: PageRequest): Promise<Page<ThreadRow>> =>
-      database.read(scope, async (reader) => {
-        if (inboxId !== undefined) await findInboxWithMail(reader.db, scope, inboxId);
-        const threads = await reader.db
-          .selectFrom('threads')
-          .select(columnsOf(ThreadEntity))
-          .where((eb) => eb.and(columnsWithin(scope)))
-          // Excludes threads whose messages are all hidden or deleted.
-          .where('message_count', '>', 0)
-          .where('merged_into_id', 'is', null)
-          .$if(inboxId !== undefined, (query) => query.where('inbox_id', '=', inboxId ?? ''))
-          .where(isAfter(page))
-          .orderBy('last_message_at', page.order)
-          .orderBy('id', page.order)
-          .limit(page.limit + 1)
-          .execute();
+      database.read(scope, async ({ db }) => {
+        const [threads] = await Promise.all([
+          db
+            .selectFrom('threads')
+            .select(columnsOf(ThreadEntity))
+            .where((eb) => eb.and(columnsWithin(scope)))
+            // Excludes threads whose messages are all hidden or deleted.
+            .where('message_count', '>', 0)
+            .where('merged_into_id', 'is', null)
+            .$if(inboxId !== undefined, (query) => query.where('inbox_id', '=', inboxId ?? ''))
+            .where(isAfter(page))
+            .orderBy('last_message_at', page.order)
+            .orderBy('id', page.order)
+            .limit(page.limit + 1)
+            .execute(),
+          inboxId === undefined ? undefined : findInboxWithMail(db, scope, inboxId),
+        ]);
         return toPage(threads, page.limit, ({ id, lastMessageAt }) => [lastMessageAt.toISOString(), id]);
       }),
 
@@ -72,8 +74,7 @@ export function createThreadService({ database }: { database: Database }) {
           .orderBy('id', 'desc')
           .limit(MAX_THREAD_MESSAGES)
           .execute();
-        const shown = await loadView(db, newest, view);
-        return { thread, messages: await loadDetailsForAll(db, shown.reverse()) };
+        return { thread, messages: (await loadView(db, newest, view)).reverse() };
       }),
   };
 }

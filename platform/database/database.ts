@@ -115,6 +115,8 @@ export function createDatabase({ url, poolSize }: DatabaseOptions): Database {
     max: poolSize,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     application_name: 'agent-email',
+    // A statement need not wait for the answer of the one before, see `beginWithFirstStatement`.
+    pipeline: true,
     // Ends connections whose other side is gone without a word.
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,

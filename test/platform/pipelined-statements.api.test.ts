@@ -1,0 +1,48 @@
+import { expect, test } from '@jest/globals';
+import { sql } from 'kysely';
+import { createDatabase } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import { query } from '../support/query.ts';
+import { testStack } from '../support/stack.ts';
+
+const scope = { organizationId: newId('organization') };
+
+test('a transaction that cannot begin reports why, and leaves a connection that works', async () => {
+  await using database = toDisposable(createDatabase({ url: testStack().postgres.apiUrl, poolSize: 1 }));
+  const begun = database.readAsTenant(scope.organizationId, (db) => query({ db }, sql`select 1`));
+  await expect(begun).rejects.toThrow(/permission denied to set role/);
+  await expect(database.read(scope, ({ db }) => query({ db }, sql`select 1 as one`))).resolves.toEqual([
+    { one: 1 },
+  ]);
+});
+
+test('statements that do not wait for each other see the organization of the transaction, in order', async () => {
+  await using database = toDisposable(createDatabase({ url: testStack().postgres.apiUrl, poolSize: 1 }));
+  const results = await database.transaction(scope, ({ db }) =>
+    Promise.all([
+      query({ db }, sql`select current_setting('app.org_id') as org`),
+      query({ db }, sql`select set_config('app.step', 'second', true) as step`),
+      query({ db }, sql`select current_setting('app.step') as step`),
+    ]),
+  );
+  expect(results).toEqual([[{ org: scope.organizationId }], [{ step: 'second' }], [{ step: 'second' }]]);
+});
+
+test('if one of them fails, the transaction rolls back with its error after the others have ended', async () => {
+  await using database = toDisposable(createDatabase({ url: testStack().postgres.apiUrl, poolSize: 1 }));
+  const failed = database.transaction(scope, ({ db }) =>
+    Promise.all([
+      query({ db }, sql`select 1 / 0`),
+      query({ db }, sql`select pg_sleep(0.05)`),
+      query({ db }, sql`select 1`),
+    ]),
+  );
+  await expect(failed).rejects.toThrow(/division by zero/);
+  await expect(database.transaction(scope, ({ db }) => query({ db }, sql`select 1 as one`))).resolves.toEqual(
+    [{ one: 1 }],
+  );
+  expect(database.poolUsage()).toMatchObject({ used: 0, waiting: 0 });
+});
+
+const toDisposable = <Closable extends { close(): Promise<void> }>(closable: Closable) =>
+  Object.assign(closable, { [Symbol.asyncDispose]: () => closable.close() });
