@@ -5,7 +5,7 @@ import { type Wait, waitForState } from '../events/wait.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { MessageService } from '../messages/message.service.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
-import { isAwaitingReport, isSettled } from './message-status.ts';
+import { isAwaitingReport, isSettled, isUnsettled } from './message-status.ts';
 
 export interface OutcomeWaitOptions {
   messages: Pick<MessageService, 'get'>;
@@ -49,7 +49,20 @@ function mayConcern(data: Event['data'], messageId: string): boolean {
 /** Whether every recipient has an outcome. If the relay reports deliveries, `sent` is not an outcome yet. */
 function isOutcomeKnown({ message, recipients }: MessageDetails): boolean {
   if (message.status === 'canceled' || message.status === 'failed') return true;
+  if (isOlderThan(message, recipients)) return false;
   return recipients.every(
     ({ status }) => isSettled(status) && !(message.tracked && isAwaitingReport(status)),
   );
+}
+
+/**
+ * Whether an outcome was recorded after the message was read and before its recipients were, by another statement. Read
+ * once more, the message has it, too.
+ */
+function isOlderThan(
+  { status }: MessageDetails['message'],
+  recipients: MessageDetails['recipients'],
+): boolean {
+  if (isUnsettled(status)) return true;
+  return status === 'sent' && !recipients.some((recipient) => recipient.status === 'sent');
 }
