@@ -1,27 +1,14 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect, jest, test } from '@jest/globals';
-import type { ParsedMail } from 'mailparser';
 import { apiClient, type Reply } from '../support/client.ts';
-import { type PublishedRecord, publishRecords } from '../support/domains.ts';
-import { eventually } from '../support/eventually.ts';
+import { type Ran, recipeParts } from '../support/recipe-parts.ts';
 import { startRecipeRun } from '../support/recipe-run.ts';
-import { readRecipes, splitAtMarks } from '../support/recipes.ts';
+import { matcherOf, readRecipes, splitAtMarks } from '../support/recipes.ts';
 import { useResource } from '../support/use-resource.ts';
 
 jest.setTimeout(120_000);
-const TIMEOUT_MS = 30_000;
 const RECIPES = readRecipes();
 
 const own = useResource(startRecipeRun, (run) => run.stop());
-
-const filesOf = (mail: ParsedMail) =>
-  mail.attachments.map(({ filename, content }) => [filename, content.toString()]);
-const addressesOf = (field: ParsedMail['to']) =>
-  [field ?? []].flat().flatMap(({ value }) => value.map(({ address }) => address));
-
-/** To a raw message and a file that the last recipe deletes. */
-let links: string[] = [];
 
 async function createEndpointAfterAlarm(): Promise<Reply> {
   const { body: inbox } = await own.call('POST', '/inboxes', {});
@@ -39,121 +26,14 @@ async function createEndpointAfterAlarm(): Promise<Reply> {
   return refused;
 }
 
-/** What others do while a recipe runs, by the comment that says so. */
-const MEANWHILE: Record<string, () => Promise<void>> = {
-  'Meanwhile: Ada answers, with a copy to Bob and a photo.': async () => {
-    const { messageId } = await own.arrived('Your invoice');
-    await own.deliver({
-      cc: 'Bob <bob@people.example>',
-      subject: 'Re: Your invoice',
-      inReplyTo: messageId,
-      text: 'No, I have moved. See the photo.\n\nOn Mon, Nov 23, 2026 at 9:00 AM Orders wrote:\n> Here it is.\n',
-      attachments: [{ filename: 'door.png', content: 'a photo' }],
-    });
-  },
-  'Meanwhile: the shop sends a code.': () =>
-    own.deliver({
-      from: 'Shop <no-reply@shop.example>',
-      subject: 'Sign in',
-      text: 'Your code is 481516. It expires in 10 minutes.',
-    }),
-  'Meanwhile: your server keeps the body in body.json, and the headers x-service-timestamp and x-service-signature.':
-    async () => {
-      const request = await eventually(() => {
-        const found = own.receiver.received.find(({ headers }) => headers['x-service-test'] === 'true');
-        if (!found) throw new Error('The test event has not arrived');
-        return found;
-      }, TIMEOUT_MS);
-      await writeFile(join(own.bash.folder, 'body.json'), request.body);
-      const { 'x-service-timestamp': timestamp, 'x-service-signature': signature } = request.headers;
-      await own.bash.run(`TIMESTAMP=${timestamp} SIGNATURE=${signature}`);
-    },
-  'Meanwhile: your DNS provider publishes the records.': async () => {
-    const { body } = await own.call('GET', `/domains/${await own.read('DOMAIN_ID')}`);
-    publishRecords(own.dns, body.records as PublishedRecord[]);
-  },
-  'Meanwhile: a person sets the policy require_send_approval to external.': async () => {
-    const { status } = await own.person('PATCH', '/org/policies', { require_send_approval: 'external' });
-    expect(status).toBe(200);
-  },
-  'Meanwhile: a person approves it on the page /approvals.': async () => {
-    const path = `/drafts/${await own.read('OFFER_DRAFT')}/approve`;
-    const { status } = await own.person('POST', path, { version: 1, note: 'Good price.' });
-    expect(status).toBe(201);
-  },
-  'Meanwhile: Ada writes once more.': async () => {
-    await own.deliver({ subject: 'One more thing', text: 'Is it blue?' });
-    const { body: message } = await own.call('GET', `/messages/${await own.read('LAST')}`);
-    const { body: raw } = await own.call('GET', `/messages/${message.id}/raw`);
-    const { body: file } = await own.call('GET', `/attachments/${message.attachment_ids[0]}`);
-    links = [String(raw.download_url), String(file.download_url)];
-    for (const link of links) expect((await fetch(link)).status).toBe(200);
-  },
-};
+const { meanwhile: MEANWHILE, checks: CHECKS } = recipeParts(own);
 
-interface Ran {
-  output: string;
-  /** Its lines that are JSON. */
-  answers: Record<string, unknown>[];
-}
-
-/** What each recipe promises beyond the answers that the document shows. */
-const CHECKS: Record<string, (ran: Ran) => Promise<void>> = {
-  Setup: async ({ output }) => {
-    expect(output).toBe('');
+/** What holds in bash alone. */
+const BASH_CHECKS: Record<string, (ran: Ran) => Promise<void>> = {
+  Setup: async () => {
     expect(await own.read('API')).toMatch(/\/api\/v1$/);
   },
-  'Create once': async ({ answers }) => {
-    expect(answers).toMatchObject([{ id: await own.read('INBOX'), email: await own.read('ADDRESS') }]);
-    expect((await own.call('GET', '/inboxes')).body.data).toHaveLength(1);
-  },
-  'Attach files': async () => {
-    expect(filesOf(await own.arrived('Your invoice'))).toEqual([
-      ['invoice.csv', 'item,price\nbook,9\n'],
-      ['note.txt', 'Thanks!'],
-    ]);
-  },
-  'Wait for an outcome': async ({ answers }) => {
-    expect(answers).toMatchObject([{ id: await own.read('MESSAGE') }]);
-  },
-  'Read what is new': async ({ answers }) => {
-    const id = await own.read('LAST');
-    expect(answers).toEqual([
-      expect.objectContaining({ id }),
-      { object: 'timeout', timed_out: true },
-      expect.objectContaining({ data: [expect.objectContaining({ id })] }),
-    ]);
-  },
-  'Reply to all': async ({ answers }) => {
-    const mail = await own.arrived('Re: Your invoice');
-    expect(addressesOf(mail.to)).toEqual(['ada@people.example']);
-    expect(addressesOf(mail.cc)).toEqual(['bob@people.example']);
-    const original = (await own.call('GET', `/messages/${await own.read('LAST')}`)).body;
-    expect(mail.inReplyTo).toBe(`<${original.rfc_message_id}>`);
-    expect(answers).toMatchObject([{ thread_id: original.thread_id }]);
-  },
-  Forward: async () => {
-    const mail = await own.arrived('Fwd: Your invoice');
-    expect(addressesOf(mail.to)).toEqual(['depot@people.example']);
-    expect(filesOf(mail)).toEqual([['door.png', 'a photo']]);
-    expect(mail.text).toContain('I have moved');
-  },
-  Find: async ({ answers }) => {
-    expect(answers).toMatchObject([{ data: [{ id: await own.read('LAST') }] }]);
-  },
-  Label: async ({ answers }) => {
-    expect(answers[1]).toMatchObject({ data: [{ id: await own.read('LAST'), labels: ['answered'] }] });
-  },
-  Schedule: async ({ answers }) => {
-    const { date, messageId } = await own.arrived('A reminder');
-    expect(messageId).toContain(String(answers[1]?.message_id));
-    expect(date?.getTime()).toBeGreaterThanOrEqual(Date.parse(String(answers[0]?.send_at)));
-  },
-  'Get a code': async () => {
-    expect(await own.read('CODE')).toBe('481516');
-  },
-  'Verify webhooks and replay': async ({ output }) => {
-    expect(output).toContain('\ngenuine\n');
+  'Verify webhooks and replay': async () => {
     const refusals = [
       'verify "$TIMESTAMP" "$SIGNATURE" < <(cat body.json; printf " ")',
       'verify "$((TIMESTAMP - 1))" "$SIGNATURE" < body.json',
@@ -161,42 +41,14 @@ const CHECKS: Record<string, (ran: Ran) => Promise<void>> = {
     ];
     for (const refused of refusals)
       expect(await own.bash.run(`if ${refused}; then echo genuine; else echo refused; fi`)).toBe('refused\n');
-    const missed = (await own.call('GET', '/events?type=message.received')).body.data.map(({ id }) => id);
-    expect(missed).toHaveLength(2);
-    await eventually(() => {
-      const replayed = own.receiver.received.map(({ headers }) => headers['webhook-id']);
-      expect(replayed).toEqual(expect.arrayContaining(missed));
-    }, TIMEOUT_MS);
   },
-  'Use your own domain': async ({ output }) => {
-    expect(output).toContain(`_agent-email-verification.${own.domain}.`);
-    const { body } = await own.call('GET', `/inboxes?email=sales@${own.domain}`);
-    expect(body.data).toHaveLength(1);
-  },
-  'Understand a bounce': async ({ answers }) => {
-    const email = 'bounce@people.example';
-    expect(answers[1]).toMatchObject({
-      data: [{ email, origin: 'bounce', message_id: await own.read('LOST') }],
-    });
-  },
-  'Know the allowance': async ({ answers: [, usage, requests] }) => {
-    expect(usage).toMatchObject({ counters: { messages_sent: { current: 5 } } });
-    expect(requests?.data).toHaveLength(5);
-  },
-  'Give a sub-agent its own key': async ({ answers }) => {
-    expect(answers[0]).toMatchObject({ inbox_id: await own.read('INBOX') });
+  'Give a sub-agent its own key': async () => {
     const sub = apiClient({ base_url: await own.read('BASE_URL') }, await own.read('SUB_TOKEN'));
     expect((await sub('GET', '/me')).status).toBe(401);
   },
-  'Wait for an approval': async ({ answers }) => {
-    expect((await own.arrived('Our offer')).messageId).toContain(String(answers[1]?.message_id));
-  },
   'Follow and resume, then delete and prove it': async ({ output }) => {
     expect(output).toContain(': connected');
-    const ids = [await own.read('GONE'), await own.read('LAST'), await own.read('MESSAGE')];
-    for (const id of ids) expect((await own.call('GET', `/messages/${id}`)).status).toBe(404);
     expect(output).toContain('\n404\n');
-    for (const link of links) expect((await fetch(link)).status).toBe(404);
   },
 };
 
@@ -284,7 +136,7 @@ test('the document has the seventeen recipes, each with one block that a check k
   const marks = RECIPES.flatMap(({ blocks }) => blocks.flatMap(splitAtMarks)).flatMap(
     ({ meanwhile }) => meanwhile ?? [],
   );
-  expect(marks).toEqual(Object.keys(MEANWHILE));
+  expect(Object.keys(MEANWHILE)).toEqual(expect.arrayContaining(marks));
   const recipes = RECIPES.slice(1);
   expect(recipes.filter(({ answers }) => answers.length === 0)).toEqual([]);
 });
@@ -301,23 +153,9 @@ test.each(RECIPES)('$title', async ({ title, blocks: [block = ''], answers, erro
     .map((line) => JSON.parse(line) as Record<string, unknown>);
   for (const shown of answers) expect(given).toContainEqual(matcherOf(shown));
   await CHECKS[title]?.({ output, answers: given });
+  await BASH_CHECKS[title]?.({ output, answers: given });
   const refused: Reply[] = [];
   for (const call of REFUSED[title] ?? []) refused.push(await call());
   expect(refused.map(({ status, body: { code } }) => ({ status, code }))).toEqual(errors);
   for (const { body } of refused) expect(body.fix).toMatch(/\w{3}/);
 });
-
-/** Whatever has at least the fields of a shown answer. `…` in a string stands for any text. */
-function matcherOf(shown: unknown): unknown {
-  if (Array.isArray(shown)) return shown.map(matcherOf);
-  if (typeof shown === 'object' && shown !== null)
-    return expect.objectContaining(
-      Object.fromEntries(Object.entries(shown).map(([name, value]) => [name, matcherOf(value)])),
-    );
-  if (typeof shown !== 'string' || !shown.includes('…')) return shown;
-  const pattern = shown
-    .split('…')
-    .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-    .join('.+');
-  return expect.stringMatching(new RegExp(`^${pattern}$`));
-}

@@ -1,5 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { expect } from '@jest/globals';
+
+export type SampleLanguage = 'ts' | 'python';
 
 /** A section of docs/recipes.md. */
 export interface Recipe {
@@ -9,6 +12,8 @@ export interface Recipe {
   number: number | null;
   /** The blocks of bash, without their fences. */
   blocks: string[];
+  /** The blocks in the languages of the SDKs. */
+  samples: Record<SampleLanguage, string[]>;
   /** The parts of answers that the document shows. */
   answers: unknown[];
   /** The errors that the document names: a status and a code. */
@@ -30,12 +35,13 @@ export function readRecipes(): Recipe[] {
     }));
     const textsOf = (wanted: string) =>
       fences.filter(({ language }) => language === wanted).map(({ text }) => text);
-    const other = fences.find(({ language }) => !['bash', 'json'].includes(language ?? ''));
+    const other = fences.find(({ language }) => !['bash', 'ts', 'python', 'json'].includes(language ?? ''));
     if (other) throw new Error(`The recipe "${title}" has a block of ${other.language || 'no language'}`);
     return {
       title,
       number: number === undefined ? null : Number(number),
       blocks: textsOf('bash'),
+      samples: { ts: textsOf('ts'), python: textsOf('python') },
       answers: textsOf('json').map((text) => JSON.parse(text)),
       errors: [...section.matchAll(/\b(\d{3})\s`([a-z_]+)`/g)].map(([, status, code = '']) => ({
         status: Number(status),
@@ -45,7 +51,7 @@ export function readRecipes(): Recipe[] {
   });
 }
 
-const MARK = /^# (Meanwhile: .*)$/m;
+const MARK = /^(?:#|\/\/) (Meanwhile: .*)$/m;
 
 /** A block cut before what others do in the meantime: `meanwhile` happens before `script` runs. */
 export function splitAtMarks(block: string): { meanwhile: string | null; script: string }[] {
@@ -54,4 +60,19 @@ export function splitAtMarks(block: string): { meanwhile: string | null; script:
     index % 2 === 0 ? [{ meanwhile: text, script: rest[index + 1] ?? '' }] : [],
   );
   return [{ meanwhile: null, script: first }, ...marked];
+}
+
+/** Whatever has at least the fields of a shown answer. `…` in a string stands for any text. */
+export function matcherOf(shown: unknown): unknown {
+  if (Array.isArray(shown)) return shown.map(matcherOf);
+  if (typeof shown === 'object' && shown !== null)
+    return expect.objectContaining(
+      Object.fromEntries(Object.entries(shown).map(([name, value]) => [name, matcherOf(value)])),
+    );
+  if (typeof shown !== 'string' || !shown.includes('…')) return shown;
+  const pattern = shown
+    .split('…')
+    .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+    .join('.+');
+  return expect.stringMatching(new RegExp(`^${pattern}$`));
 }

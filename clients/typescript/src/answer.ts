@@ -23,13 +23,15 @@ export class Answer<T> implements Promise<T> {
   // biome-ignore lint/suspicious/noThenProperty: it is a promise
   then<Result = T, Failure = never>(
     onFulfilled?: ((value: T) => Result | PromiseLike<Result>) | null,
-    onRejected?: ((reason: unknown) => Failure | PromiseLike<Failure>) | null,
+    // biome-ignore lint/suspicious/noExplicitAny: as in Promise, where callers name the type that they expect
+    onRejected?: ((reason: any) => Failure | PromiseLike<Failure>) | null,
   ): Promise<Result | Failure> {
     return this.#received.then(({ data }) => data).then(onFulfilled, onRejected);
   }
 
   catch<Failure = never>(
-    onRejected?: ((reason: unknown) => Failure | PromiseLike<Failure>) | null,
+    // biome-ignore lint/suspicious/noExplicitAny: as in Promise, where callers name the type that they expect
+    onRejected?: ((reason: any) => Failure | PromiseLike<Failure>) | null,
   ): Promise<T | Failure> {
     return this.then(undefined, onRejected);
   }

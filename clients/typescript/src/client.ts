@@ -84,10 +84,16 @@ export class AgentEmail<Receipts extends boolean = false> extends Resources<Rece
   }
 
   /** Waits until the outcome of a message is known: delivered, bounced, … A server may defer a message for days. */
-  waitForOutcome(messageId: string, options: WaitOptions = {}): Promise<Message> {
-    return waitFor('The outcome', options, ({ timeoutSeconds, options: own }) =>
-      this.messages.waitUntilSettled(messageId, { timeout_seconds: timeoutSeconds }, own).withResponse(),
-    );
+  waitForOutcome(messageId: string, options: WaitOptions & { view: 'agent' }): Promise<AgentMessage>;
+  waitForOutcome(messageId: string, options?: WaitOptions & { view?: 'full' }): Promise<Message>;
+  waitForOutcome(
+    messageId: string,
+    { view, ...options }: WaitOptions & { view?: 'full' | 'agent' } = {},
+  ): Promise<Message | AgentMessage> {
+    return waitFor('The outcome', options, ({ timeoutSeconds, options: own }) => {
+      const params = { timeout_seconds: timeoutSeconds, view: view as 'full' };
+      return this.messages.waitUntilSettled(messageId, params, own).withResponse();
+    });
   }
 
   /** Waits for the decision about a draft that needs approval, or for its end. */
