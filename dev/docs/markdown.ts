@@ -26,6 +26,9 @@ interface PageEnv extends Env {
   tabs: { count: number };
 }
 
+/** Not a sample of what the next block does in another language. */
+const INSTALLS = /^\s*(?:npm|npx|pip|uv) /;
+
 const TAB_NAMES: Readonly<Record<string, string>> = {
   sh: 'curl',
   bash: 'curl',
@@ -56,7 +59,8 @@ function groupSamples(tokens: readonly Token[]): Token[] {
     const previous = grouped.at(-1);
     const language = languageOf(token);
     const started = previous && (previous.meta as { samples?: Token[] } | null)?.samples;
-    const samples = started ?? (previous?.type === 'fence' ? [previous] : []);
+    const isSample = previous?.type === 'fence' && !INSTALLS.test(previous.content);
+    const samples = started ?? (isSample ? [previous] : []);
     const isNext =
       previous?.level === token.level &&
       samples.length > 0 &&

@@ -32,6 +32,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
       guide('quickstart', 'Quickstart'),
       guide('recipes'),
       { file: 'clients/typescript/README.md', slug: 'typescript', label: 'TypeScript' },
+      { file: 'clients/python/README.md', slug: 'python', label: 'Python' },
       guide('mcp', 'Tools for agents (MCP)'),
     ],
   },

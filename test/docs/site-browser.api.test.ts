@@ -11,16 +11,10 @@ const obstacle = findBrowserObstacle();
 if (obstacle) process.stderr.write(`The test of the documents in a browser is skipped: ${obstacle}.\n`);
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const PAGES = [
-  '/docs',
-  '/docs/quickstart',
-  '/docs/identity',
-  '/docs/edge-cases',
-  '/docs/errors',
-  '/docs/search',
-]
-  .concat('/docs/reference', '/docs/reference/messages', '/docs/reference/webhooks')
-  .concat('/docs/no-such-page');
+/** With tables, images, diagrams, samples in several languages, fields, forms. */
+const PAGES = ['/docs', '/docs/identity', '/docs/recipes', '/docs/search', '/docs/no-such-page'].concat(
+  '/docs/reference/threads',
+);
 const WIDTHS = [390, 1280];
 
 interface Axe {

@@ -1,4 +1,6 @@
+import { createModel } from '../../../clients/generate/model.ts';
 import { ERROR_CODES } from '../../../platform/errors.ts';
+import { methodsById, pythonOf, typescriptOf } from './client-samples.ts';
 import { createExamples } from './examples.ts';
 import { createFieldReader, type Field, type FieldReader } from './fields.ts';
 import {
@@ -68,9 +70,10 @@ export function describeReference(document: OpenApi, groups: readonly Group[]): 
     for (const name of namedObjects(group, document)) if (!owners.has(name)) owners.set(name, group.slug);
   const reader = createFieldReader(resolver, (name) => owners.has(name));
   const exampleOf = createExamples(resolver);
+  const methods = methodsById(createModel(document as never));
   return groups.map((group) => ({
     ...group,
-    calls: group.calls.map((call) => describeCall(call, { resolver, reader, exampleOf })),
+    calls: group.calls.map((call) => describeCall(call, { resolver, reader, exampleOf, methods })),
     objects: [...owners]
       .filter(([, slug]) => slug === group.slug)
       .map(([name]) => ({
@@ -84,7 +87,8 @@ export function describeReference(document: OpenApi, groups: readonly Group[]): 
 interface Tools {
   resolver: ReturnType<typeof createResolver>;
   reader: FieldReader;
-  exampleOf: (schema: Schema) => unknown;
+  exampleOf: (schema: Schema, name?: string) => unknown;
+  methods: ReturnType<typeof methodsById>;
 }
 
 function describeCall(call: Call, tools: Tools): DescribedCall {
@@ -177,8 +181,9 @@ function describeError(status: string, { description = '' }: Answer): DescribedE
   return { status, description, codes };
 }
 
-function samplesOf(call: Call, { resolver, exampleOf }: Tools): Sample[] {
+function samplesOf(call: Call, tools: Tools): Sample[] {
   const { operation, isWebhook } = call;
+  const { resolver, exampleOf } = tools;
   const [bodyContent] = Object.entries(operation.requestBody?.content ?? {});
   const body = bodyContent?.[1].schema ? exampleOf(bodyContent[1].schema) : undefined;
   if (isWebhook) return [{ title: 'Body', blocks: [{ language: 'json', code: pretty(body) }] }];
@@ -186,7 +191,7 @@ function samplesOf(call: Call, { resolver, exampleOf }: Tools): Sample[] {
   const [, answer] = success ?? [];
   const content = answer ? resolver.answer(answer).content?.['application/json']?.schema : undefined;
   return [
-    { title: 'Request', blocks: [{ language: 'sh', code: curlOf(call, bodyContent?.[0], body) }] },
+    { title: 'Request', blocks: requestsOf(call, tools, { contentType: bodyContent?.[0], body }) },
     ...(content
       ? [
           {
@@ -195,6 +200,30 @@ function samplesOf(call: Call, { resolver, exampleOf }: Tools): Sample[] {
           },
         ]
       : []),
+  ];
+}
+
+/** The call with curl, and with the clients if they have it. */
+function requestsOf(
+  call: Call,
+  { resolver, exampleOf, methods }: Tools,
+  { contentType, body }: { contentType: string | undefined; body: unknown },
+): Sample['blocks'] {
+  const query = Object.fromEntries(
+    (call.operation.parameters ?? [])
+      .map(resolver.parameter)
+      .filter((parameter) => parameter.in === 'query' && parameter.required)
+      .map(({ name, schema = {} }) => [name, String(exampleOf(schema, name))]),
+  );
+  const curl = { language: 'sh', code: curlOf(call, { contentType, body, query }) };
+  const found = methods.get(call.operation.operationId);
+  if (!found) return [curl];
+  const { group, method } = found;
+  const fields = { ...query, ...(method.body.kind === 'json' ? (body as object) : {}) };
+  return [
+    curl,
+    { language: 'ts', code: typescriptOf(group, method, { fields }) },
+    { language: 'python', code: pythonOf(group, method, { fields }) },
   ];
 }
 
