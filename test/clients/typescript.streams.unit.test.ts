@@ -82,6 +82,20 @@ describe('an event stream', () => {
     expect(run.server.received[1]?.headers['last-event-id']).toBe('pos_0');
   });
 
+  test('open begins it before it is read', async () => {
+    await using run = await start((response, _request, number) => {
+      if (number === 1) return response.destroy();
+      return open(response, number === 2 ? '' : block(1));
+    });
+    const stream = run.client.events.stream();
+    await stream.open();
+    expect(stream.position).toBe('pos_0');
+    await stream.open();
+    expect(run.server.received).toHaveLength(2);
+    await firstEvents(stream, 1);
+    expect(run.server.received[2]?.headers['last-event-id']).toBe('pos_0');
+  });
+
   test('starts where the caller says', async () => {
     await using run = await start((response) => open(response, block(9)));
     await firstEvents(run.client.events.stream({ last_event_id: 'evt_8', inbox_id: 'inb_1' }), 1);

@@ -54,7 +54,17 @@ export class EventStream implements AsyncIterable<Event> {
     this.#controller.abort();
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Event, void, undefined> {
+  /** Begins the stream now: what happens from now on is given when it is read. Without it, the stream begins when it is read. */
+  async open(): Promise<void> {
+    if (this.#position !== undefined) return;
+    for await (const _ of this.#read('position')) return;
+  }
+
+  [Symbol.asyncIterator](): AsyncGenerator<Event, void, undefined> {
+    return this.#read('events');
+  }
+
+  async *#read(wanted: 'events' | 'position'): AsyncGenerator<Event, void, undefined> {
     const { signal } = this.#settings;
     const close = () => this.close();
     signal?.addEventListener('abort', close, { once: true });
@@ -63,7 +73,8 @@ export class EventStream implements AsyncIterable<Event> {
       while (!this.#controller.signal.aborted) {
         let delayMs = this.#reconnectMs;
         try {
-          yield* this.#readOnce();
+          yield* this.#readOnce(wanted);
+          if (wanted === 'position' && this.#position !== undefined) return;
           // The service closes streams when it restarts, and says before when to come back.
           delayMs = this.#reconnectMs;
         } catch (error) {
@@ -78,7 +89,7 @@ export class EventStream implements AsyncIterable<Event> {
       signal?.throwIfAborted();
     } finally {
       signal?.removeEventListener('abort', close);
-      this.close();
+      if (wanted === 'events') this.close();
     }
   }
 
@@ -98,8 +109,8 @@ export class EventStream implements AsyncIterable<Event> {
     );
   }
 
-  /** One connection: its events, until it ends. */
-  async *#readOnce(): AsyncGenerator<Event, void, undefined> {
+  /** One connection: its events, until it ends, or until the position is known. */
+  async *#readOnce(wanted: 'events' | 'position'): AsyncGenerator<Event, void, undefined> {
     const connection = new AbortController();
     const abort = () => connection.abort();
     this.#controller.signal.addEventListener('abort', abort, { once: true });
@@ -118,6 +129,7 @@ export class EventStream implements AsyncIterable<Event> {
         if (rest.length > MAX_BLOCK_CHARS) throw new ConnectionError('An event of the stream has no end.');
         for (const block of blocks) {
           const event = this.#accept(block);
+          if (wanted === 'position' && this.#position !== undefined) return;
           if (event) yield event;
         }
         timer = setTimeout(abort, IDLE_TIMEOUT_MS);
