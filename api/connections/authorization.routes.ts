@@ -3,6 +3,9 @@ import { errors, type Provider } from 'oidc-provider';
 import { Type } from 'typebox';
 import { AUTHORIZATION_PATHS } from '../../domain/connections/authorization-server.ts';
 import { readClientMetadata } from '../../domain/connections/client-metadata.ts';
+import type { AppError } from '../../platform/errors.ts';
+import { readFailure } from '../plugins/error-responses.ts';
+import { sendFailure } from '../plugins/problem.ts';
 import { resourceMetadata, serverMetadata } from './authorization-metadata.ts';
 import { callProvider, sendAnswer } from './call-provider.ts';
 
@@ -27,6 +30,7 @@ export const authorizationRoutes =
     app.addHook('onRequest', async (_request, reply) => {
       reply.header('access-control-allow-origin', '*');
     });
+    app.setErrorHandler(sendOauthError);
 
     const publish = (url: string, operationId: string, document: object) => {
       app.get(
@@ -54,14 +58,10 @@ export const authorizationRoutes =
         },
       },
       async (request, reply) => {
-        try {
-          const metadata = readClientMetadata(requireObject(request.body));
-          const headers = { ...request.headers, 'content-type': 'application/json' };
-          const answer = await callProvider(provider, asked(request, headers), JSON.stringify(metadata));
-          return sendAnswer(reply, answer);
-        } catch (error) {
-          return sendRefusal(reply, error);
-        }
+        const metadata = readClientMetadata(request.body as Record<string, unknown>);
+        const headers = { ...request.headers, 'content-type': 'application/json' };
+        const answer = await callProvider(provider, asked(request, headers), JSON.stringify(metadata));
+        return sendAnswer(reply, answer);
       },
     );
     allowOrigins(app, AUTHORIZATION_PATHS.registration, 'oauth.register');
@@ -74,9 +74,11 @@ export const authorizationRoutes =
         url,
         {
           config: { public: true },
-          schema: { hide: true, operationId, body: Type.String({ maxLength: BODY_LIMIT_BYTES }) },
+          bodyLimit: BODY_LIMIT_BYTES,
+          schema: { hide: true, operationId, body: Type.String() },
         },
-        async (request, reply) => sendAnswer(reply, await callProvider(provider, request, bodyOf(request))),
+        async (request, reply) =>
+          sendAnswer(reply, await callProvider(provider, request, request.body as string)),
       );
       allowOrigins(app, url, operationId);
     }
@@ -107,16 +109,26 @@ const asked = ({ method, url, ip }: FastifyRequest, headers: FastifyRequest['hea
   headers,
 });
 
-const bodyOf = ({ body }: FastifyRequest): string => (typeof body === 'string' ? body : '');
-
-function requireObject(body: unknown): Record<string, unknown> {
-  if (typeof body === 'object' && body !== null && !Array.isArray(body))
-    return body as Record<string, unknown>;
-  throw new errors.InvalidClientMetadata('the body must be a JSON object');
+/** The error codes of OAuth, which programs know (RFC 6749 section 5.2, RFC 7591 section 3.2.2), with what a person can do. */
+function sendOauthError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  if (error instanceof errors.OIDCProviderError) {
+    reply.code(error.status).send({ error: error.error, error_description: error.error_description });
+    return;
+  }
+  const problem = readFailure(error, request);
+  reply.header('cache-control', 'no-store');
+  sendFailure(request, reply, problem, {
+    type: 'application/json; charset=utf-8',
+    document: { error: codeOf(problem, request), error_description: describe(problem) },
+  });
 }
 
-function sendRefusal(reply: FastifyReply, error: unknown): FastifyReply {
-  if (!(error instanceof errors.OIDCProviderError)) throw error;
-  const { status, error: code, error_description } = error;
-  return reply.code(status).send({ error: code, error_description });
+function codeOf({ status }: AppError, { url }: FastifyRequest): string {
+  if (status === 429 || status === 503) return 'temporarily_unavailable';
+  if (status >= 500) return 'server_error';
+  return url === AUTHORIZATION_PATHS.registration ? 'invalid_client_metadata' : 'invalid_request';
 }
+
+/** In the characters that RFC 6749 allows. */
+const describe = ({ detail, fix }: AppError): string =>
+  `${detail} ${fix}`.replaceAll('"', "'").replace(/[^\x20-\x5b\x5d-\x7e]/g, '?');

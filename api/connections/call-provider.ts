@@ -49,7 +49,11 @@ export function createExchange(
   return { request, response: new CapturedResponse(request) };
 }
 
-/** Lets the library answer a request, whose body has been read. */
+/**
+ * Lets the library answer a request, whose body has been read.
+ *
+ * @throws what kept the library from an answer, for example an error of the database.
+ */
 export async function callProvider(
   provider: Provider,
   incoming: IncomingCall,
@@ -57,6 +61,7 @@ export async function callProvider(
 ): Promise<ProviderAnswer> {
   const { request, response } = createExchange(provider, incoming, body);
   await provider.callback()(request, response);
+  if (request.failure) throw request.failure;
   return {
     status: response.statusCode,
     headers: response.getHeaders(),

@@ -211,11 +211,10 @@ const unlessRefused = <Value>(work: Promise<Value>): Promise<Value | undefined> 
   });
 
 /** What the authorization server refuses without sending the browser back, because it does not trust the client's address. */
-function refusalOf({ status, body }: { status: number; body: string }): AppError {
+function refusalOf({ body }: { body: string }): AppError {
   const { error_description: detail = 'The request is not valid.' } = JSON.parse(body) as {
     error_description?: string;
   };
-  if (status >= 500) throw new Error('The authorization server failed');
   return new AppError('validation_error', {
     detail: `The program that sent you here made a mistake: ${detail}.`,
     fix: 'Go back to the program, and start again. If that does not help, tell its makers.',

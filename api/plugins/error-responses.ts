@@ -19,22 +19,27 @@ export function installErrors(
   { publicUrl, operations }: { publicUrl: string; operations: OperationFinder },
 ): void {
   app.setErrorHandler((error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    // A refused send stays refused, whatever else is wrong with it.
-    const refusal = request.scope?.sendRefusal?.error;
-    const isAborted = !request.raw.complete && request.raw.readableAborted;
-    const problem =
-      refusal ?? payloadTooLarge(error, request) ?? (isAborted ? malformedRequest() : toAppError(error));
-    // The client is gone in the middle of its body: what failed because of that is no error of the service.
-    if (isAborted) request.log.info({ err: error }, 'request aborted');
-    else if (problem.status >= 500)
-      request.log.error({ err: problem.cause ?? error, code: problem.code }, 'request failed');
-    else request.log.debug({ code: problem.code, detail: problem.detail }, 'request rejected');
-    sendProblem(request, reply, problem, publicUrl);
+    sendProblem(request, reply, readFailure(error, request), publicUrl);
   });
   app.setNotFoundHandler(async (request, reply) => {
     sendProblem(request, reply, pathNotFound(await operations.find(request)), publicUrl);
     return reply;
   });
+}
+
+/** Why a request fails. Writes it to the log. */
+export function readFailure(error: unknown, request: FastifyRequest): AppError {
+  // A refused send stays refused, whatever else is wrong with it.
+  const refusal = request.scope?.sendRefusal?.error;
+  const isAborted = !request.raw.complete && request.raw.readableAborted;
+  const problem =
+    refusal ?? payloadTooLarge(error, request) ?? (isAborted ? malformedRequest() : toAppError(error));
+  // The client is gone in the middle of its body: what failed because of that is no error of the service.
+  if (isAborted) request.log.info({ err: error }, 'request aborted');
+  else if (problem.status >= 500)
+    request.log.error({ err: problem.cause ?? error, code: problem.code }, 'request failed');
+  else request.log.debug({ code: problem.code, detail: problem.detail }, 'request rejected');
+  return problem;
 }
 
 /** The error for an unknown path. */

@@ -63,11 +63,24 @@ export function sendProblem(
   error: AppError,
   publicUrl: string,
 ): void {
+  if (isOpenedByPerson(request)) return void sendProblemPage(request, reply, error);
+  sendFailure(request, reply, error, {
+    type: PROBLEM_TYPE,
+    document: toProblemDocument(error, request.id, publicUrl),
+  });
+}
+
+/** Answers with an error in the format of its protocol, also while the body still arrives. */
+export function sendFailure(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  error: AppError,
+  format: { type: string; document: object },
+): void {
   request.problemCode = error.code;
-  if (isOpenedByPerson(request)) return void sendProblemPage(reply, error);
   // Sent as text, because Fastify would apply a response schema to an object.
-  const document = JSON.stringify(toProblemDocument(error, request.id, publicUrl));
-  reply.code(error.status).headers(error.headers).type(PROBLEM_TYPE);
+  const document = JSON.stringify(format.document);
+  reply.code(error.status).headers(error.headers).type(format.type);
   const unread = hasUnreadBody(request);
   if (error.code === 'payload_too_large' || unread) reply.header('connection', 'close');
   if (!unread) return void reply.send(document);
@@ -81,7 +94,12 @@ function isOpenedByPerson({ method, url, headers }: FastifyRequest): boolean {
   return method === 'GET' && !url.startsWith('/api/') && /\btext\/html\b/.test(headers.accept ?? '');
 }
 
-function sendProblemPage(reply: FastifyReply, { status, headers, title, detail }: AppError): void {
+function sendProblemPage(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { status, headers, title, detail, code }: AppError,
+): void {
+  request.problemCode = code;
   const html = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeText(title)}</title></head>

@@ -63,7 +63,6 @@ export function createPeopleRooms(options: ServiceOptions, shared: SharedService
     }),
     ...createConnections({
       database,
-      logger,
       signingKey: config.SIGNING_KEY,
       publicUrl,
       guardedFetch,

@@ -1,6 +1,5 @@
 import { createPrivateKey } from 'node:crypto';
 import { type Adapter, type Client, type Context, errors, interactionPolicy, Provider } from 'oidc-provider';
-import type { Logger } from 'pino';
 import { createSigner, randomBase62, type Signer } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { GuardedFetch } from '../../platform/egress/guarded-fetch.ts';
@@ -31,7 +30,6 @@ const INTERACTION_SECONDS = 1_800;
 
 export interface AuthorizationServerOptions {
   database: Database;
-  logger: Logger;
   /** `SIGNING_KEY`. */
   signingKey: string;
   /** Without a slash at the end. */
@@ -44,6 +42,8 @@ declare module 'node:http' {
   interface IncomingMessage {
     /** Address of the client, as the service sees it. */
     clientIp?: string;
+    /** Why the library could not answer: an error of the service, not of the client. */
+    failure?: Error;
   }
 }
 
@@ -52,7 +52,7 @@ declare module 'node:http' {
  * opaque tokens, no OpenID Connect. It keeps no session: each request for authorization asks the person.
  */
 export function createAuthorizationServer(options: AuthorizationServerOptions): Provider {
-  const { issuer, logger } = options;
+  const { issuer } = options;
   const rotation = createSigner(options.signingKey, 'connection refresh tokens');
   const provider = new Provider(issuer, {
     adapter: createAdapters(options, {
@@ -90,9 +90,9 @@ export function createAuthorizationServer(options: AuthorizationServerOptions): 
   });
   // Behind a proxy the request says neither the scheme nor the host that clients see; the caller sets both.
   provider.proxy = true;
-  provider.on('server_error', (_context, error) =>
-    logger.error({ err: error }, 'authorization server failed'),
-  );
+  provider.on('server_error', ({ req }, error) => {
+    req.failure = error;
+  });
   provider.on('registration_create.error', (context, error) => {
     if (error instanceof RegistrationLimitError) context.set('retry-after', String(error.waitSeconds));
   });

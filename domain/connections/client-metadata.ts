@@ -2,7 +2,7 @@ import { errors } from 'oidc-provider';
 
 /** What a client may say about itself (RFC 7591 section 2). Everything else is left out. */
 export interface ClientMetadata {
-  client_name: string;
+  client_name?: string;
   client_uri?: string;
   redirect_uris: string[];
   application_type: 'native' | 'web';
@@ -42,8 +42,9 @@ const PRIVATE_SCHEMES = [
 export function readClientMetadata(input: Record<string, unknown>): ClientMetadata {
   const redirectUris = readRedirectUris(input.redirect_uris);
   const clientUri = readWebUri(input.client_uri);
+  const name = readName(input.client_name);
   return {
-    client_name: readName(input.client_name),
+    ...(name === '' ? {} : { client_name: name }),
     ...(clientUri === undefined ? {} : { client_uri: clientUri }),
     redirect_uris: redirectUris,
     // Only native clients may use another port of a loopback address than the one they registered (RFC 8252 section 7.3).

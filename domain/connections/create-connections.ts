@@ -1,4 +1,3 @@
-import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import type { GuardedFetch } from '../../platform/egress/guarded-fetch.ts';
 import { createAuthorizationServer } from './authorization-server.ts';
@@ -8,7 +7,6 @@ import { createConsentService } from './consent.service.ts';
 /** Access of MCP hosts and of the CLI, which people grant by signing in. */
 export function createConnections(options: {
   database: Database;
-  logger: Logger;
   signingKey: string;
   publicUrl: string;
   guardedFetch: GuardedFetch;
