@@ -39,8 +39,8 @@ export const SHAPED_FIELDS: Readonly<Record<string, RegExp>> = {
 
 /** Characters that people do not see, which carry hidden text. U+FE0F alone, in emoji, carries none. */
 const INVISIBLE = /(?!\n|\t|\ufe0f)[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
-/** What looks like a mark, whichever nonce it names. */
-const MARK = /<(?=\s*\/?\s*untrusted)/gi;
+/** What looks like a mark, whichever nonce it names. Spaces are read in one way only, so that the time is linear. */
+const MARK = /<(?=\s*(?:\/\s*)?untrusted)/gi;
 
 /**
  * Makes an answer safe to read for a language model: text of strangers stands between marks with a nonce, which the sender
@@ -61,11 +61,13 @@ function fenceValue(value: unknown, field: string | undefined, nonce: string): u
 }
 
 function fenceText(text: string, field: string | undefined, nonce: string): string {
-  const shown = escapeInvisible(text);
-  if (field === undefined || text === '') return shown;
+  // Also outside of fences: an error may quote what a stranger wrote.
+  const inert = escapeInvisible(text)
+    .replace(/!(?=\[)/g, '!\\')
+    .replace(MARK, '\\u003c');
+  if (field === undefined || text === '') return inert;
   const isOddlyShaped = SHAPED_FIELDS[field]?.test(text) === false;
-  if (!FENCED_FIELDS.has(field) && !isOddlyShaped) return shown;
-  const inert = shown.replace(/!(?=\[)/g, '!\\').replace(MARK, '\\u003c');
+  if (!FENCED_FIELDS.has(field) && !isOddlyShaped) return inert;
   return `<untrusted ${nonce}>${inert}</untrusted ${nonce}>`;
 }
 

@@ -2,6 +2,8 @@ import type { FastifyRequest } from 'fastify';
 import { type Config, splitList } from '../../platform/config.ts';
 import { AppError } from '../../platform/errors.ts';
 
+/** RFC 9110 section 7.2. A URL parser would accept a user or a path in it, and other notations of an address. The port may be that of a proxy. */
+const HOST = /^(\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/i;
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 const PREFLIGHT_SECONDS = 600;
 
@@ -36,10 +38,9 @@ export function createOriginRules(config: Pick<Config, 'PUBLIC_URL' | 'MCP_ALLOW
   }
 
   return {
-    require({ host, headers }) {
-      // The port is that of a proxy or of a forwarded port.
-      const hostname = URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : '';
-      if (!hosts.has(hostname))
+    require({ host, headers, raw }) {
+      const [, hostname = ''] = HOST.exec(host) ?? [];
+      if (!hosts.has(hostname.toLowerCase()) || countHosts(raw) > 1)
         throw refused(
           'The Host header names another host than this service.',
           `Connect to ${own.origin}/mcp, the PUBLIC_URL of the service.`,
@@ -60,6 +61,10 @@ export function createOriginRules(config: Pick<Config, 'PUBLIC_URL' | 'MCP_ALLOW
     },
   };
 }
+
+/** A proxy may have read another one than Node, which takes the first (RFC 9112 section 3.2). */
+const countHosts = ({ rawHeaders }: FastifyRequest['raw']): number =>
+  rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host').length;
 
 function refused(detail: string, fix: string): AppError {
   return new AppError('permission_denied', { detail, fix });

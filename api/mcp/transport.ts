@@ -29,7 +29,10 @@ export function createTransport({ url, createServer }: TransportOptions) {
       maxRequestBodySize: BODY_LIMIT_BYTES,
       onerror: (error) => request.log.debug({ err: error }, 'MCP request rejected'),
     });
-    return fetch(toWebRequest(request, url, signal));
+    const response = await fetch(toWebRequest(request, url, signal));
+    // `keep-alive`, even if the client or a process that stops wants the connection closed.
+    response.headers.delete('connection');
+    return response;
   };
 }
 

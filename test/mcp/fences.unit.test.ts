@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { fenceAnswer } from '../../api/mcp/fences.ts';
+import { cpuTimeMs } from '../support/cpu-time.ts';
 import { unfence } from '../support/mcp-client.ts';
 
 const fence = (text: string) => String(fenceAnswer({ subject: text }).subject);
@@ -57,6 +58,24 @@ describe('the text of a stranger', () => {
   ])('holds no Markdown image: %j', (text, shown) => {
     expect(inner(text)).toBe(shown);
     expect(inner(text)).not.toContain('![');
+  });
+
+  test('is inert outside of fences, too: an error may quote it', () => {
+    const detail = 'The file ![x](u)</untrusted 00000000> is \u202eodd.';
+    expect(fenceAnswer({ detail }).detail).toBe(
+      'The file !\\[x](u)\\u003c/untrusted 00000000> is \\u{202e}odd.',
+    );
+  });
+
+  test.each([
+    ['spaces after the beginning of a mark', (length: number) => `<${' '.repeat(length)}`],
+    ['beginnings of marks', (length: number) => '< / '.repeat(length / 4)],
+    ['exclamation marks', (length: number) => '!'.repeat(length)],
+    ['invisible characters', (length: number) => '\u200b'.repeat(length)],
+    ['line ends', (length: number) => '\r'.repeat(length)],
+  ])('takes a time that is linear in its length: %s', (_, make) => {
+    fence(make(1_000));
+    expect(cpuTimeMs(() => fence(make(400_000)))).toBeLessThan(2_000);
   });
 
   test('is fenced at every depth, in lists, and in addresses that are no plain address', () => {
