@@ -1,22 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { type ParsedMail, simpleParser } from 'mailparser';
+import type { ParsedMail } from 'mailparser';
 import nodemailer, { type SendMailOptions } from 'nodemailer';
 import type { Permission } from '../../domain/identity/permissions.ts';
 import { newId } from '../../platform/ids.ts';
+import { findArrived } from './arrived-mail.ts';
 import { BashSession } from './bash-session.ts';
 import { apiClient, type Call } from './client.ts';
 import { type DnsServer, startDnsServer } from './dns-server.ts';
-import { eventually } from './eventually.ts';
 import { startFurtherApi, terminate } from './isolated-service.ts';
 import { createKey, createOrganization } from './organizations.ts';
 import { sharedService } from './service.ts';
 import { createTestSession } from './sessions.ts';
 import { connect } from './test-app.ts';
 import { WebhookReceiver } from './webhook-receiver.ts';
-
-const TIMEOUT_MS = 30_000;
 
 /** What docs/recipes.md needs to run: a bash with the variables of its setup, and everyone else who takes part. */
 export interface RecipeRun {
@@ -97,17 +95,4 @@ export async function startRecipeRun(): Promise<RecipeRun> {
       await database.close();
     },
   };
-}
-
-function findArrived(mailUi: string, from: string, subject: string): Promise<ParsedMail> {
-  return eventually(async () => {
-    const shown = (await (await fetch(`${mailUi}/api/email`)).json()) as {
-      subject: string;
-      source: string;
-      from: { address: string }[];
-    }[];
-    const found = shown.find((mail) => mail.subject === subject && mail.from[0]?.address === from);
-    if (!found) throw new Error(`No mail with the subject ${subject} has arrived`);
-    return simpleParser(readFileSync(found.source));
-  }, TIMEOUT_MS);
 }
