@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import { printClients } from '../../clients/generate/files.ts';
 import { readModel } from '../../clients/generate/model.ts';
@@ -35,4 +35,11 @@ test('the version that clients send is that of the package', () => {
     version: string;
   };
   expect(VERSION).toBe(version);
+});
+
+test('what is written by hand has at most 1,000 lines of code', () => {
+  const files = globSync('clients/typescript/src/*.ts').map((file) => readFileSync(file, 'utf8'));
+  const lines = files.flatMap((text) => text.split('\n')).filter((line) => !/^\s*($|\/\/|\/?\*)/.test(line));
+  expect(lines.length).toBeGreaterThan(500);
+  expect(lines.length).toBeLessThanOrEqual(1_000);
 });

@@ -9,6 +9,7 @@ import type {
   Message,
 } from './generated/types.ts';
 import { Requester, type RequestOptions } from './requests.ts';
+import { type AgentTool, listTools, type ToolOptions } from './tools.ts';
 import { type WaitOptions, waitFor } from './waits.ts';
 import { webhooks } from './webhooks.ts';
 
@@ -101,6 +102,11 @@ export class AgentEmail<Receipts extends boolean = false> extends Resources<Rece
     return waitFor('The decision', options, ({ timeoutSeconds, options: own }) =>
       this.drafts.wait(draftId, { timeout_seconds: timeoutSeconds }, own).withResponse(),
     );
+  }
+
+  /** The tools of the service for a model, in no framework's form: `agent-email/ai-sdk`, `/openai-agents` and `/langchain` have those. */
+  tools(options?: ToolOptions): Promise<AgentTool[]> {
+    return listTools(this.requester, options);
   }
 
   /** The files as `attachments` of a message or draft. Files of up to 1 MiB together stand in it; others are uploaded to the inbox. */

@@ -20,6 +20,7 @@ export type * from './generated/resources.ts';
 export type * from './generated/types.ts';
 export { Page, PageAnswer } from './pages.ts';
 export type { RequestOptions } from './requests.ts';
+export type { AgentTool, ToolOptions, ToolSchema } from './tools.ts';
 export { VERSION } from './version.ts';
 export type { WaitOptions } from './waits.ts';
 export { type UnwrapOptions, type WebhookHeaders, webhooks } from './webhooks.ts';

@@ -105,27 +105,6 @@ export class Requester {
     });
   }
 
-  /** Sends a body to a path of the service that is no operation of the API. */
-  async post(
-    target: string,
-    body: unknown,
-    headers: Record<string, string>,
-    options: RequestOptions = {},
-  ): Promise<Response> {
-    const call = { verb: 'POST' as const, path: target, options };
-    const init = {
-      method: 'POST',
-      headers: { ...this.#headers(call), 'content-type': 'application/json', ...headers },
-      body: JSON.stringify(body),
-    };
-    const response = await this.#fetch(this.#url(target, []), {
-      ...init,
-      ...(options.signal ? { signal: options.signal } : {}),
-    });
-    if (!response.ok) throw toError(response, await response.text());
-    return response;
-  }
-
   async #send<T>(call: Call): Promise<Received<T>> {
     const request = this.#prepare(call);
     let isUnclear = false;
@@ -241,7 +220,7 @@ function readAnswer<T>(response: Response, text: string): Received<T> {
   const type = response.headers.get('content-type') ?? '';
   if (response.status === 204 || text === '') return { data: undefined as T, response, requestId };
   if (!/[/+]json\b/.test(type)) {
-    if (type.startsWith('text/plain')) return { data: text as T, response, requestId };
+    if (/^text\/(plain|event-stream)\b/.test(type)) return { data: text as T, response, requestId };
     throw new ConnectionError(
       `The answer is ${type || 'of no type'}, not JSON. Is baseUrl the address of the service?`,
     );
