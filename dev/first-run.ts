@@ -64,7 +64,8 @@ export function closingTable(facts: FirstRun, files: { firstRun: string; logs: s
   const rows = [
     ['API', `${facts.base_url}/api/v1`],
     ['API docs', `${facts.base_url}/docs`],
-    ['MCP', `${facts.base_url}/mcp`],
+    // Hosts that sign in insist on the address that the metadata names: that of PUBLIC_URL, as of the page.
+    ['MCP', new URL('/mcp', facts.sign_in_url).href],
     ['Temporal UI', facts.temporal_ui ?? `see the server at ${facts.temporal_address}`],
     ['Mail UI', facts.mail_ui],
     ['Inbound SMTP', `${facts.inbound_smtp.host}:${facts.inbound_smtp.port}`],

@@ -1,7 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
+import { sql } from 'kysely';
+import { endSessionsOfSso } from '../../domain/sessions/session.service.ts';
 import { readAccountMail } from '../support/account-mail.ts';
-import { PASSWORD, type QuickAccount } from '../support/accounts.ts';
+import { createAccountQuickly, PASSWORD, type QuickAccount } from '../support/accounts.ts';
+import { connectTools } from '../support/mcp-client.ts';
 import { connect } from '../support/oauth-client.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff } from '../support/staff.ts';
 
@@ -76,9 +80,57 @@ describe('what ends the sessions of a person ends their connections', () => {
     expect(await call(tokens.access_token)).toBe(401);
   });
 
+  test('staff who suspend the account, also after they reinstate it', async () => {
+    const { account, client, tokens } = await connect(app);
+    const admin = await createStaff(app);
+    for (const change of ['suspend', 'reinstate']) {
+      const path = `/admin/users/${account.userId}/${change}`;
+      expect((await post(path, { note: 'Stolen laptop' }, admin.token)).statusCode).toBe(200);
+      expect(await call(tokens.access_token)).toBe(401);
+      expect((await client.refresh(tokens.refresh_token)).json().error).toBe('invalid_grant');
+    }
+  });
+
+  test('the deletion of the SSO configuration by which they had signed in', async () => {
+    const [one, other] = [await connect(app), await connect(app)];
+    await query(
+      app.worker,
+      sql`update connections set sso_configuration_id = 'sso_of_one' where id = ${one.connectionId}`,
+    );
+    await app.database.peopleTransaction(({ db }) => endSessionsOfSso(db, 'sso_of_one'));
+    expect(await call(one.tokens.access_token)).toBe(401);
+    expect(await call(other.tokens.access_token)).toBe(200);
+  });
+
   test('but signing out one session does not', async () => {
     const { account, tokens } = await connect(app);
     await app.call('/auth/logout', { method: 'POST', token: account.token });
     expect(await call(tokens.access_token)).toBe(200);
   });
+});
+
+test('a connection ends with the environment that the person chose', async () => {
+  const account = await createAccountQuickly(app);
+  const { id } = (
+    await post('/org/environments', { name: 'Staging', kind: 'production' }, account.token)
+  ).json();
+  const { client, tokens } = await connect(app, { environment_id: id }, account);
+  expect(await call(tokens.access_token)).toBe(200);
+  const path = `/org/environments/${id}`;
+  expect((await app.call(path, { method: 'DELETE', token: account.token })).statusCode).toBe(204);
+  expect(await call(tokens.access_token)).toBe(401);
+  expect((await client.refresh(tokens.refresh_token)).json().error).toBe('invalid_grant');
+});
+
+test('a connection to an inbox reaches nothing when the inbox is deleted', async () => {
+  const account = await createAccountQuickly(app);
+  const inbox = (await post('/inboxes', {}, account.token)).json();
+  const { tokens } = await connect(app, { inbox: inbox.email }, account);
+  const path = `/inboxes/${inbox.id}`;
+  expect((await app.call(path, { method: 'DELETE', token: account.token })).statusCode).toBeLessThan(300);
+  const tools = await connectTools(app, tokens.access_token);
+  expect((await tools.call('list_inboxes')).answer.data).toEqual([]);
+  const send = { inbox_id: inbox.id, to: ['ada@people.example'], subject: 'x', text_body: 'x' };
+  expect((await tools.call('send_message', send)).answer.code).toBe('not_found');
+  await tools.close();
 });

@@ -108,10 +108,11 @@ describe('npm start', () => {
       expect((await fetch(url, { headers: { accept: 'text/html' } })).status).toBe(200);
     expect(await readStaffRole(facts)).toBe('admin');
     const tools = /^ {2}MCP +(\S+)$/m.exec(first.output())?.[1] ?? '';
-    // Without a credential it says where to get one.
-    expect((await fetch(tools, { method: 'POST' })).headers.get('www-authenticate')).toContain(
-      'resource_metadata',
-    );
+    // What hosts that sign in compare with the address that the person entered.
+    const refused = await fetch(tools, { method: 'POST' });
+    const [, metadata = ''] =
+      /resource_metadata="([^"]+)"/.exec(refused.headers.get('www-authenticate') ?? '') ?? [];
+    expect(((await (await fetch(metadata)).json()) as { resource: string }).resource).toBe(tools);
     const command = /^ {2}(curl .*)$/m.exec(first.output())?.[1] ?? '';
     const pasted = await run('sh', ['-c', command]);
     expect(JSON.parse(pasted.stdout)).toMatchObject({ email: 'first-agent@agents.example' });

@@ -131,6 +131,16 @@ describe('messages', () => {
       'keys of a prototype',
       call('{"name":"create_draft","arguments":{"constructor":{"prototype":{"a":1}}}}'),
     ],
+    ...['', 'a\r\nx-env-id: env_other', '\u0442', '\ud800', long].map((key) => [
+      `the idempotency key ${JSON.stringify(key.slice(0, 30))}`,
+      call(
+        `{"name":"send_message","arguments":{"inbox_id":"inb_01k0000000000000000000000a","to":["a@people.example"],"subject":"x","idempotency_key":${JSON.stringify(key)}}}`,
+      ),
+    ]),
+    ...['..', '../../me', 'a/b', '%2e%2e', 'a?x=1', 'a#b', '\u0000', '\u{1f600}'].map((id) => [
+      `the id ${JSON.stringify(id)}`,
+      call(`{"name":"send_draft","arguments":{"draft_id":${JSON.stringify(id)}}}`),
+    ]),
     ['a null in place of a list', call('{"name":"update_labels","arguments":{"message_ids":null}}')],
     [
       '200,000 ids',

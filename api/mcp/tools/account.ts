@@ -6,12 +6,12 @@ import {
   input,
   objects,
   objectsOrNull,
+  optional,
   PAGE,
   page,
-  some,
   strings,
   stringsOrNull,
-  word,
+  text,
 } from './fields.ts';
 
 const INBOX = {
@@ -41,7 +41,7 @@ export const accountTools = [
     name: 'list_inboxes',
     description: 'List inboxes, newest first.',
     operations: ['inboxes.list'],
-    input: input({ email: some(word('Only the inbox with this address')), ...page }),
+    input: input({ email: optional(text('Only the inbox with this address')), ...page }),
     output: PAGE,
     annotations: READS,
     async run({ limit = DEFAULT_LIMIT, ...args }, { call }) {
@@ -54,10 +54,10 @@ export const accountTools = [
     description: 'Create an inbox, with a random address unless named.',
     operations: ['inboxes.create'],
     input: input({
-      username: some(word('The part before the @')),
-      domain: some(word('A verified domain; default: the shared one')),
-      display_name: some(word()),
-      client_id: some(word('A repetition with it returns the same inbox')),
+      username: optional(text('The part before the @')),
+      domain: optional(text('A verified domain; default: the shared one')),
+      display_name: optional(text()),
+      client_id: optional(text('A repetition with it returns the same inbox')),
     }),
     output: INBOX,
     annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },

@@ -5,27 +5,27 @@ import {
   DEFAULT_LIMIT,
   enumOf,
   input,
+  integer,
+  optional,
   PAGE,
   page,
   SENT,
-  some,
   strings,
   stringsOrNull,
-  whole,
-  word,
-  words,
+  text,
+  texts,
 } from './fields.ts';
 import { DRAFT, files, LISTED_CHARACTERS, presentSent, refuseLargeFiles, shortenDraft } from './outgoing.ts';
 
 const content = {
-  to: some(words()),
-  cc: some(words()),
-  bcc: some(words()),
-  subject: some(word()),
-  text_body: some(word()),
-  html_body: some(word()),
+  to: optional(texts()),
+  cc: optional(texts()),
+  bcc: optional(texts()),
+  subject: optional(text()),
+  text_body: optional(text()),
+  html_body: optional(text()),
   attachments: files,
-  in_reply_to: some(word('Message id')),
+  in_reply_to: optional(text('Message id')),
 };
 const CHANGES = { readOnlyHint: false, destructiveHint: false, openWorldHint: false } as const;
 
@@ -34,7 +34,7 @@ export const draftTools = [
     name: 'create_draft',
     description: 'Create a draft: nothing is sent, unless at send_at.',
     operations: ['drafts.create'],
-    input: input({ inbox_id: word(), ...content, send_at: some(word()) }),
+    input: input({ inbox_id: text(), ...content, send_at: optional(text()) }),
     output: DRAFT,
     annotations: CHANGES,
     async run({ inbox_id: inboxId, ...body }, { call }) {
@@ -47,9 +47,9 @@ export const draftTools = [
     description: 'Change fields of a draft; the others stay. One that waits for approval starts again.',
     operations: ['drafts.update'],
     input: input({
-      draft_id: word(),
+      draft_id: text(),
       ...content,
-      send_at: some(Type.Union([Type.String(), Type.Null()], { description: 'null: do not send' })),
+      send_at: optional(Type.Union([Type.String(), Type.Null()], { description: 'null: do not send' })),
     }),
     output: DRAFT,
     annotations: { ...CHANGES, idempotentHint: true },
@@ -63,7 +63,7 @@ export const draftTools = [
     description:
       'Read a draft. wait_seconds (max. 50): wait until a person decides or it ends, and tell the outcome.',
     operations: ['drafts.get', 'drafts.wait'],
-    input: input({ draft_id: word(), wait_seconds: some(whole()) }),
+    input: input({ draft_id: text(), wait_seconds: optional(integer()) }),
     output: {
       ...DRAFT,
       ...strings('draft_id', 'outcome'),
@@ -81,8 +81,8 @@ export const draftTools = [
     description: 'List unsent drafts.',
     operations: ['drafts.listAll'],
     input: input({
-      inbox_id: some(word()),
-      send_status: some(enumOf(['draft', 'scheduled', 'pending_approval', 'rejected', 'failed'])),
+      inbox_id: optional(text()),
+      send_status: optional(enumOf(['draft', 'scheduled', 'pending_approval', 'rejected', 'failed'])),
       ...page,
     }),
     output: PAGE,
@@ -100,9 +100,9 @@ export const draftTools = [
     description: 'Send a draft.',
     operations: ['drafts.send'],
     input: input({
-      draft_id: word(),
-      version: some(whole('Refuse another version')),
-      idempotency_key: some(word()),
+      draft_id: text(),
+      version: optional(integer('Refuse another version')),
+      idempotency_key: optional(text()),
     }),
     output: SENT,
     annotations: { ...SENDS, idempotentHint: true },
@@ -120,7 +120,7 @@ export const draftTools = [
     name: 'delete_draft',
     description: 'Delete a draft; a scheduled one is not sent.',
     operations: ['drafts.delete'],
-    input: input({ draft_id: word() }),
+    input: input({ draft_id: text() }),
     output: strings('object', 'id'),
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
     async run({ draft_id: id }, { call }) {

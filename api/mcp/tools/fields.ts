@@ -3,14 +3,14 @@ import { enumOf, strictObject } from '../../schemas.ts';
 import type { AnswerFields, JsonType } from '../tool.ts';
 
 /** Arguments of several tools. The operation checks their sizes: a limit here would cost each model that reads the list. */
-export const some = Type.Optional;
-export const word = (description?: string) => Type.String(description ? { description } : {});
-export const whole = (description?: string) => Type.Integer(description ? { description } : {});
-export const words = (description?: string) => Type.Array(Type.String(), description ? { description } : {});
+export const optional = Type.Optional;
+export const text = (description?: string) => Type.String(description ? { description } : {});
+export const integer = (description?: string) => Type.Integer(description ? { description } : {});
+export const texts = (description?: string) => Type.Array(Type.String(), description ? { description } : {});
 export const input = <Fields extends Record<string, TSchema>>(fields: Fields) => strictObject(fields);
 export { enumOf };
 
-export const page = { limit: some(whole()), cursor: some(word('next_cursor of the page before')) };
+export const page = { limit: optional(integer()), cursor: optional(text('next_cursor of the page before')) };
 
 const typed =
   (type: JsonType | readonly JsonType[]) =>
@@ -31,8 +31,8 @@ export const PAGE = { ...arrays('data'), ...booleans('has_more'), ...stringsOrNu
 export const DEFAULT_LIMIT = 10;
 
 export const textPart = {
-  max_chars: some(whole()),
-  offset: some(whole('next_offset of the part before')),
+  max_chars: optional(integer()),
+  offset: optional(integer('next_offset of the part before')),
 };
 
 /** Fields of `view=agent`, in which every tool shows messages. */

@@ -2,17 +2,17 @@ import { type Static, Type } from 'typebox';
 import { AppError } from '../../../platform/errors.ts';
 import type { OperationResult } from '../operations.ts';
 import type { Answer } from '../tool.ts';
-import { arrays, booleans, input, integers, objects, some, strings, word } from './fields.ts';
+import { arrays, booleans, input, integers, objects, optional, strings, text } from './fields.ts';
 
 const MAX_FILE_BYTES = 256 * 1024;
 
-export const files = some(
+export const files = optional(
   Type.Array(
     input({
-      attachment_id: some(word('Of a received message or draft')),
-      filename: some(word()),
-      content_type: some(word()),
-      content: some(word('Base64, at most 256 KiB')),
+      attachment_id: optional(text('Of a received message or draft')),
+      filename: optional(text()),
+      content_type: optional(text()),
+      content: optional(text('Base64, at most 256 KiB')),
     }),
   ),
 );

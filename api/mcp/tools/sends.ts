@@ -1,16 +1,18 @@
 import { type Static, Type } from 'typebox';
 import type { OperationInput } from '../operations.ts';
 import { type Answer, defineTool, SENDS, type ToolRun } from '../tool.ts';
-import { input, SENT, SENT_MESSAGE, some, word, words } from './fields.ts';
+import { input, optional, SENT, SENT_MESSAGE, text, texts } from './fields.ts';
 import { files, presentSent, refuseLargeFiles } from './outgoing.ts';
 
 const extras = {
-  html_body: some(word()),
-  cc: some(words()),
-  bcc: some(words()),
+  html_body: optional(text()),
+  cc: optional(texts()),
+  bcc: optional(texts()),
   attachments: files,
-  send_at: some(word('ISO 8601: send later')),
-  idempotency_key: some(word('A repetition with it sends once; default: the same call within 10 minutes')),
+  send_at: optional(text('ISO 8601: send later')),
+  idempotency_key: optional(
+    text('A repetition with it sends once; default: the same call within 10 minutes'),
+  ),
 };
 
 export const sendTools = [
@@ -19,10 +21,10 @@ export const sendTools = [
     description: 'Send a message from an inbox.',
     operations: ['messages.send'],
     input: input({
-      inbox_id: word(),
-      to: words('"ada@example.com" or "Ada <ada@example.com>"'),
-      subject: word(),
-      text_body: some(word()),
+      inbox_id: text(),
+      to: texts('"ada@example.com" or "Ada <ada@example.com>"'),
+      subject: text(),
+      text_body: optional(text()),
       ...extras,
     }),
     output: SENT,
@@ -34,9 +36,9 @@ export const sendTools = [
     description: 'Reply to a message, in its thread; the original is quoted.',
     operations: ['messages.reply'],
     input: input({
-      message_id: word(),
-      text_body: some(word()),
-      reply_all: some(Type.Boolean()),
+      message_id: text(),
+      text_body: optional(text()),
+      reply_all: optional(Type.Boolean()),
       ...extras,
     }),
     output: SENT,
@@ -48,10 +50,10 @@ export const sendTools = [
     description: 'Forward a message with its files.',
     operations: ['messages.forward'],
     input: input({
-      message_id: word(),
-      to: words(),
-      text_body: some(word()),
-      include_attachments: some(Type.Boolean()),
+      message_id: text(),
+      to: texts(),
+      text_body: optional(text()),
+      include_attachments: optional(Type.Boolean()),
       ...extras,
     }),
     output: SENT,
@@ -62,7 +64,7 @@ export const sendTools = [
     name: 'cancel_send',
     description: 'Cancel a message that has not left yet. A scheduled one is a draft: update or delete it.',
     operations: ['messages.cancel'],
-    input: input({ message_id: word() }),
+    input: input({ message_id: text() }),
     output: SENT_MESSAGE,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
     async run({ message_id: id }, { call }) {

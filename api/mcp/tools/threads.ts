@@ -5,12 +5,12 @@ import {
   DEFAULT_LIMIT,
   input,
   integers,
+  optional,
   PAGE,
   page,
-  some,
   strings,
   stringsOrNull,
-  word,
+  text,
 } from './fields.ts';
 
 const THREAD = {
@@ -26,7 +26,7 @@ export const threadTools = [
     name: 'list_threads',
     description: 'List threads, the last active first.',
     operations: ['threads.listAll', 'threads.list'],
-    input: input({ inbox_id: some(word('Default: every inbox')), ...page }),
+    input: input({ inbox_id: optional(text('Default: every inbox')), ...page }),
     output: PAGE,
     annotations: READS,
     async run({ inbox_id: inboxId, limit = DEFAULT_LIMIT, cursor }, { call }) {
@@ -39,7 +39,7 @@ export const threadTools = [
     name: 'get_thread',
     description: 'A thread with its newest messages, each with the first 500 characters of its text.',
     operations: ['threads.get'],
-    input: input({ thread_id: word() }),
+    input: input({ thread_id: text() }),
     output: THREAD,
     annotations: READS,
     async run({ thread_id: id }, { call }) {

@@ -1,16 +1,16 @@
 import { invalid } from '../../../platform/errors.ts';
 import type { OperationResult } from '../operations.ts';
 import { type Answer, defineTool, READS } from '../tool.ts';
-import { booleans, input, MESSAGE, some, strings, whole, word } from './fields.ts';
+import { booleans, input, integer, MESSAGE, optional, strings, text } from './fields.ts';
 
 /** As far back as the operation looks without `since`: what arrived while the host thought counts. */
 const LOOKBACK_MS = 30_000;
 
 const criteria = {
-  from: some(word()),
-  subject: some(word('Part of it')),
-  since: some(word('Id of the last message seen, or a time; default: 30 s ago')),
-  timeout_seconds: some(whole('At most 50')),
+  from: optional(text()),
+  subject: optional(text('Part of it')),
+  since: optional(text('Id of the last message seen, or a time; default: 30 s ago')),
+  timeout_seconds: optional(integer('At most 50')),
 };
 const FOUND = { ...MESSAGE, ...booleans('timed_out'), ...strings('since') };
 
@@ -19,7 +19,7 @@ export const waitTools = [
     name: 'wait_for_message',
     description: 'Wait for an incoming message in an inbox or a thread. Go on with the since of the answer.',
     operations: ['messages.wait', 'threads.wait'],
-    input: input({ inbox_id: some(word()), thread_id: some(word()), ...criteria }),
+    input: input({ inbox_id: optional(text()), thread_id: optional(text()), ...criteria }),
     output: FOUND,
     annotations: READS,
     async run({ inbox_id: inboxId, thread_id: threadId, timeout_seconds: seconds, ...query }, { wait }) {
@@ -42,7 +42,7 @@ export const waitTools = [
     name: 'wait_for_code',
     description: 'Wait for a message with a one-time code. codes has it, the best first.',
     operations: ['messages.wait'],
-    input: input({ inbox_id: word(), ...criteria }),
+    input: input({ inbox_id: text(), ...criteria }),
     output: FOUND,
     annotations: READS,
     async run({ inbox_id: inboxId, timeout_seconds: seconds, ...query }, { wait }) {
