@@ -30,4 +30,4 @@ export async function buildProgram(outdir = join(FOLDER, 'dist')): Promise<strin
   return program;
 }
 
-if (process.argv[1] === import.meta.filename) await buildProgram();
+if (process.argv[1] === import.meta.filename) await buildProgram(process.argv[2]);

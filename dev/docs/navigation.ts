@@ -33,7 +33,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
       guide('recipes'),
       { file: 'clients/typescript/README.md', slug: 'typescript', label: 'TypeScript' },
       { file: 'clients/python/README.md', slug: 'python', label: 'Python' },
-      { file: 'clients/cli/README.md', slug: 'cli', label: 'Command line' },
+      guide('cli', 'Command line'),
       guide('mcp', 'Tools for agents (MCP)'),
     ],
   },

@@ -36,6 +36,8 @@ const CODE = [
   );
 /** Names in capitals that are neither settings of a process nor constants of the code. */
 const OTHER_NAMES = [
+  'AGENT_EMAIL_API_KEY',
+  'AGENT_EMAIL_BASE_URL',
   'BENCH_MESSAGES',
   'BENCH_PROCESSES',
   'NODE_EXTRA_CA_CERTS',

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import { EXIT } from './cli-error.ts';
 import { locksReleased } from './profiles/lock.ts';
 import { run } from './run.ts';

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { usageError } from '../cli-error.ts';
 import type { Context } from '../context.ts';
 import { forward } from '../listen/forward.ts';
@@ -26,7 +25,6 @@ export interface ListenOptions extends FollowOptions {
 
 /** As many as the service delivers to one endpoint at once. */
 const MAX_CONCURRENT = 10;
-const POLL_MS = 20;
 
 /** Shows events as they happen. The stream continues after a restart of the service, and nothing is lost or shown twice. */
 export async function tail(context: Context, options: FollowOptions): Promise<void> {
@@ -75,34 +73,21 @@ function readTarget({ forwardTo, allowRemote }: ListenOptions): string {
   return url.href;
 }
 
-/** Resolves when the stream is open: whatever happens from then on is among the events. */
+/** Resolves when the stream is open: what happens from then on is among the events. */
 async function follow(
   client: AgentEmail,
   { types, inbox, after, limit }: FollowOptions,
 ): Promise<AsyncIterable<Event>> {
   const inbox_id = inbox === undefined ? undefined : await findInboxId(client, inbox);
   const stream = client.events.stream({ types: types?.join(), inbox_id, after });
-  const events = stream[Symbol.asyncIterator]();
-  const first = events.next();
-  let isSettled = false;
-  const settle = () => {
-    isSettled = true;
-  };
-  first.then(settle, settle);
-  // Its first block carries a position.
-  while (stream.position === undefined && !isSettled) await sleep(POLL_MS);
-  return continueFrom(first, events, limit ?? Number.POSITIVE_INFINITY);
+  if (after === undefined) await stream.open();
+  return limit === undefined ? stream : first(stream, limit);
 }
 
-async function* continueFrom(
-  first: Promise<IteratorResult<Event, void>>,
-  events: AsyncGenerator<Event, void, undefined>,
-  limit: number,
-): AsyncGenerator<Event> {
+async function* first(events: AsyncIterable<Event>, limit: number): AsyncGenerator<Event> {
   let count = 0;
-  for (let next = await first; !next.done; next = await events.next()) {
-    yield next.value;
-    if (++count >= limit) break;
+  for await (const event of events) {
+    yield event;
+    if (++count >= limit) return;
   }
-  await events.return();
 }
