@@ -1,7 +1,7 @@
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
 import { AppError } from '../../platform/errors.ts';
 import { createStaticContent, type StaticContent } from '../plugins/static-document.ts';
-import { BASE_URL, readSiteFiles, type SiteFiles } from './site-files.ts';
+import { BASE_URL, createSiteReader, type SiteFiles } from './site-files.ts';
 
 export interface DocsOptions {
   publicUrl: string;
@@ -42,7 +42,7 @@ const OPTIONS = (name: string) => ({
 
 /** The site of the documents: static files, each page as HTML or Markdown. */
 export const docsRoutes =
-  ({ publicUrl, readFiles = readSiteFiles }: DocsOptions): FastifyPluginCallback =>
+  ({ publicUrl, readFiles = createSiteReader() }: DocsOptions): FastifyPluginCallback =>
   (app, _options, done) => {
     const site = createSite(publicUrl, readFiles);
     app.get('/', OPTIONS('home'), async (_request, reply) => reply.redirect('/docs', 302));
@@ -60,16 +60,13 @@ export const docsRoutes =
 
 type FindFile = (path: string) => Promise<StaticContent | undefined>;
 
-/** The files are read at the first request, and compressed when one is first asked for. */
+/** Each file is compressed when it is first asked for. */
 function createSite(publicUrl: string, readFiles: () => Promise<SiteFiles>): FindFile {
-  let reading: Promise<SiteFiles> | undefined;
-  const contents = new Map<string, StaticContent>();
+  let shown: { files: SiteFiles; contents: Map<string, StaticContent> } | undefined;
   return async (path) => {
-    reading ??= readFiles();
-    const files = await reading.catch((error: unknown) => {
-      reading = undefined;
-      throw error;
-    });
+    const files = await readFiles();
+    if (shown?.files !== files) shown = { files, contents: new Map() };
+    const { contents } = shown;
     const file = files.get(path);
     if (file === undefined) return undefined;
     const known = contents.get(path);

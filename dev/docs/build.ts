@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { SITE_FOLDER } from '../../api/docs/site-files.ts';
+import { FINGERPRINT_FILE, SITE_FOLDER } from '../../api/docs/site-files.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** What the site is made from: the guides, this folder, the schemas of the routes, and the versions of packages. */
@@ -11,7 +11,6 @@ const SOURCES = [
   'package-lock.json',
   '{api,dev/docs,dev/openapi,domain,platform}/**/*.*',
 ];
-const FINGERPRINT_FILE = 'fingerprint';
 
 /**
  * Builds the site of the documents into the folder that the API serves, unless it is up to date.
@@ -53,6 +52,7 @@ function fingerprintSources(): string {
   return hash.digest('hex');
 }
 
+/** Of the site in the folder; undefined without one. */
 function readFingerprint(folder: string): string | undefined {
   try {
     return readFileSync(join(folder, FINGERPRINT_FILE), 'utf8');

@@ -22,7 +22,8 @@ const ROOT = join(import.meta.dirname, '../..');
 export function readGuides(): Guide[] {
   return NAVIGATION.flatMap(({ title: group, audience, guides }) =>
     guides.map((entry) => {
-      const source = readFileSync(join(ROOT, entry.file), 'utf8');
+      const file = readFileSync(join(ROOT, entry.file), 'utf8');
+      const source = entry.title === undefined ? file : file.replace(/^# .*/, `# ${entry.title}`);
       // Operators' pages also name addresses of other services.
       const text = audience === 'users' ? useOwnAddress(source) : source;
       const { html, headings, links } = renderMarkdown(text, entry.file);

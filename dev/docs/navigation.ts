@@ -6,6 +6,8 @@ export interface GuideEntry {
   slug: string;
   /** Shorter than the page's own title, for the list of pages. */
   label?: string;
+  /** In place of its main heading, if that is the name of a package. */
+  title?: string;
 }
 
 export interface NavigationGroup {
@@ -31,8 +33,13 @@ export const NAVIGATION: readonly NavigationGroup[] = [
       { file: 'docs/README.md', slug: '', label: 'Overview' },
       guide('quickstart', 'Quickstart'),
       guide('recipes'),
-      { file: 'clients/typescript/README.md', slug: 'typescript', label: 'TypeScript' },
-      { file: 'clients/python/README.md', slug: 'python', label: 'Python' },
+      {
+        file: 'clients/typescript/README.md',
+        slug: 'typescript',
+        label: 'TypeScript',
+        title: 'TypeScript client',
+      },
+      { file: 'clients/python/README.md', slug: 'python', label: 'Python', title: 'Python client' },
       guide('cli', 'Command line'),
       guide('mcp', 'Tools for agents (MCP)'),
     ],

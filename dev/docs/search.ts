@@ -34,8 +34,11 @@ export function buildSearchIndex(entries: readonly SearchEntry[]): string {
   index.addAll(
     entries.map((entry) => {
       const words = entry.words.replace(/\s+/g, ' ').trim();
-      return { ...entry, words, excerpt: words.slice(0, MAX_EXCERPT) };
+      return { ...entry, words, excerpt: shorten(words) };
     }),
   );
   return JSON.stringify({ options: SEARCH_OPTIONS, index: index.toJSON() });
 }
+
+const shorten = (words: string): string =>
+  words.length <= MAX_EXCERPT ? words : `${words.slice(0, words.lastIndexOf(' ', MAX_EXCERPT))} …`;

@@ -1,10 +1,14 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { LightMyRequestResponse } from 'fastify';
 import MiniSearch from 'minisearch';
-import { readSiteFiles, type SiteFiles } from '../../api/docs/site-files.ts';
+import { createSiteReader, FINGERPRINT_FILE, type SiteFiles } from '../../api/docs/site-files.ts';
 import { ERROR_CODES } from '../../platform/errors.ts';
 import { siteOf } from '../support/documents.ts';
+import { eventually } from '../support/eventually.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import type { TestApp } from '../support/test-app.ts';
@@ -12,7 +16,7 @@ import type { TestApp } from '../support/test-app.ts';
 const PUBLIC_URL = 'https://mail.shop.example';
 const app: TestApp = useTestApp({ config: { PUBLIC_URL }, readSite: () => readSite() });
 const readSite = siteOf(() => app);
-const unbuilt = useTestApp({ readSite: () => readSiteFiles('/no/such/folder') });
+const unbuilt = useTestApp({ readSite: () => createSiteReader('/no/such/folder')() });
 
 let site: SiteFiles;
 /** The addresses of all pages. */
@@ -252,7 +256,7 @@ describe('an address without a page', () => {
     '/docs/webhooks.html',
     '/docs/404',
     '/docs/404.html',
-    '/docs/fingerprint',
+    `/docs/${FINGERPRINT_FILE}`,
     '/docs/assets',
     '/docs/assets/',
     '/docs/constructor',
@@ -290,6 +294,27 @@ test('without a built site, the answer says how to build it', async () => {
     expect(expectProblem(await unbuilt.app.inject({ url }), 'unavailable').fix).toContain(
       'npm run build:docs',
     );
+});
+
+test('a site that was built again is shown without a restart, and its predecessor until then', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'site-'));
+  const build = (text: string) => {
+    writeFileSync(join(folder, 'index.html'), text);
+    writeFileSync(join(folder, FINGERPRINT_FILE), text);
+  };
+  const read = createSiteReader(folder);
+  try {
+    build('first');
+    const first = await read();
+    expect([...first]).toEqual([['index.html', 'first']]);
+    expect(await read()).toBe(first);
+    rmSync(join(folder, FINGERPRINT_FILE));
+    expect(await read()).toBe(first);
+    build('second');
+    await eventually(async () => expect([...(await read())]).toEqual([['index.html', 'second']]));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('the root leads to the documents', async () => {
