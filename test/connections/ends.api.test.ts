@@ -3,13 +3,15 @@ import { sql } from 'kysely';
 import { endSessionsOfSso } from '../../domain/sessions/session.service.ts';
 import { readAccountMail } from '../support/account-mail.ts';
 import { createAccountQuickly, PASSWORD, type QuickAccount } from '../support/accounts.ts';
+import { eventually } from '../support/eventually.ts';
 import { connectTools } from '../support/mcp-client.ts';
 import { connect } from '../support/oauth-client.ts';
 import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff } from '../support/staff.ts';
 
-const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
+const METRICS_TOKEN = 'let-me-see';
+const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1', METRICS_TOKEN } });
 
 /** The status of a request to `/mcp`. */
 const call = async (token: string) => {
@@ -132,5 +134,23 @@ test('a connection to an inbox reaches nothing when the inbox is deleted', async
   expect((await tools.call('list_inboxes')).answer.data).toEqual([]);
   const send = { inbox_id: inbox.id, to: ['ada@people.example'], subject: 'x', text_body: 'x' };
   expect((await tools.call('send_message', send)).answer.code).toBe('not_found');
+  await tools.close();
+});
+
+test('a wait that is open ends with its connection', async () => {
+  const account = await createAccountQuickly(app);
+  const { id: inbox_id } = (await post('/inboxes', {}, account.token)).json();
+  const { tokens } = await connect(app, {}, account);
+  const tools = await connectTools(app, tokens.access_token);
+  const waiting = tools.call('wait_for_message', { inbox_id, timeout_seconds: 50 });
+  const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
+  await eventually(async () => {
+    const { body } = await app.app.inject({ url: '/metrics', headers });
+    expect(body).toMatch(/^http_open_answers(?:\{.*\})? 1$/m);
+  });
+  expect((await post('/user/me/sessions/revoke-all', {}, account.token)).statusCode).toBe(200);
+  const startedAt = performance.now();
+  expect((await waiting).answer).toMatchObject({ object: 'error', code: 'unauthenticated' });
+  expect(performance.now() - startedAt).toBeLessThan(20_000);
   await tools.close();
 });
