@@ -46,6 +46,12 @@ class ${prefix}Resources(Generic[R]):
 ${attributes.join('')}`;
 }
 
+/** The API takes several types in one string. A position that is not known yet is None. */
+const STREAM_TYPES: Record<string, { type: string }> = {
+  types: { type: 'Union[str, Sequence[str]]' },
+  after: { type: 'Optional[str]' },
+};
+
 interface Argument {
   /** In Python. */
   name: string;
@@ -113,10 +119,7 @@ class GroupPrinter {
       // A stream sends its position itself, and `after` is the first one.
       .filter(({ wireName }) => !(isStream && wireName === 'last-event-id'))
       .map((field) => this.#argument(field))
-      // The API takes several types in one string.
-      .map((argument) =>
-        isStream && argument.name === 'types' ? { ...argument, type: 'Union[str, Sequence[str]]' } : argument,
-      );
+      .map((argument) => (isStream ? { ...argument, ...STREAM_TYPES[argument.name] } : argument));
     const reserved = given.find(({ name }) => ['self', 'options', 'idempotency_key', 'file'].includes(name));
     if (reserved) throw new Error(`${method.operationId} has the parameter ${reserved.name}`);
     return given.sort((a, b) => Number(b.required) - Number(a.required));

@@ -10,7 +10,7 @@ from typing import Any, Callable, List, Optional
 import httpx
 import pytest
 
-from agent_email import APIConnectionError, APIError, APITimeoutError, RateLimitedError, UsageLimitExceededError
+from agent_email import APIConnectionError, APIError, APITimeoutError, NotFoundError, RateLimitedError, UsageLimitExceededError
 from agent_email._core import Pause, exchange
 from conftest import FaultyServer, Reply, Runner
 
@@ -114,6 +114,20 @@ def test_a_call_is_repeated_with_the_same_key_after_a_cut_connection(
     keys = [request.headers["idempotency-key"] for request in server.seen]
     assert len(keys) == 3 and len(set(keys)) == 1 and len(keys[0]) == 36
     assert [request.json for request in server.seen] == [{"username": "a"}] * 3
+
+
+def test_a_deletion_whose_answer_was_lost_was_done(server: FaultyServer, runner: Runner) -> None:
+    gone = problem(404, "not_found")
+    server.script(Reply(204, cut_after=0), gone)
+    assert runner.run(lambda client: client.inboxes.delete("inb_1"), **options(server)) is None
+    for replies, method in [([gone], "delete"), ([Reply(503, b""), gone], "delete")]:
+        server.script(*replies)
+        with pytest.raises(NotFoundError):
+            runner.run(lambda client: getattr(client.inboxes, method)("inb_1"), **options(server))
+    server.script(Reply(200, cut_after=0), gone)
+    with pytest.raises(NotFoundError):
+        # It would have answered the message.
+        runner.run(lambda client: client.messages.remove_label("msg_1", "done"), **options(server))
 
 
 def test_each_call_has_a_key_of_its_own_and_keeps_a_given_one(server: FaultyServer, runner: Runner) -> None:

@@ -153,6 +153,22 @@ def test_closing_ends_the_pause_before_the_next_attempt(server: FaultyServer) ->
         assert time.monotonic() - began < 2
 
 
+def test_closing_wakes_a_thread_that_reads(server: FaultyServer) -> None:
+    hanging = threading.Event()
+
+    def answer(request: Seen) -> Reply:
+        hanging.set()
+        return Reply(200, HEAD, {"content-type": "text/event-stream", "content-length": "1000"})
+
+    server.answer = answer
+    with AgentEmail(**options(server)) as client:
+        stream = client.events.stream()
+        threading.Timer(0.3, stream.close).start()
+        began = time.monotonic()
+        assert list(stream) == [] and stream.last_event_id == "0"
+        assert hanging.is_set() and time.monotonic() - began < 2
+
+
 def test_cancelling_a_task_ends_its_call_and_its_stream(server: FaultyServer) -> None:
     def slow(request: Seen) -> Reply:
         time.sleep(0.5)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from typing import TYPE_CHECKING, Any, List, Literal, Optional, Sequence, overload
+from typing import TYPE_CHECKING, Any, List, Literal, Mapping, Optional, Sequence, overload
 
 import httpx
 
-from . import _waits
+from . import _tools, _waits
 from ._async_resources import AsyncResources
 from ._core import Call, Options, Pause, Settings, Steps, build_request, exchange, perform
 from ._files import UploadInput, split_by_size
 from ._model import R
 from ._resources import Resources
+from ._tools import Tool
 from ._waits import FoundCode, WaitFilters
 from .params import AttachmentInput
 from .types import AgentMessage, DraftOutcome, Receipt
@@ -77,7 +78,7 @@ class AgentEmail(Resources[R]):
         """The raw answer, also of operations that this version does not know: `client.request(Call("GET", "/api/v1/me"))`.
         It is repeated, and raises APIError, as every call."""
         retries = self._settings.having(call.options or {}).max_retries
-        response: httpx.Response = self._run(exchange(build_request(self._http, self._settings, call), retries))
+        response: httpx.Response = self._run(exchange(self._build(call), retries))
         return response
 
     def wait_for_message(self, id: str, *, timeout: float = WAIT_SECONDS, **filters: Unpack[WaitFilters]) -> AgentMessage:
@@ -109,6 +110,16 @@ class AgentEmail(Resources[R]):
             small or {"attachment_id": self.attachments.upload(inbox_id, file).id} for file, small in split_by_size(files)
         ]
 
+    def list_tools(self) -> List[Tool]:
+        """The tools that the service offers this key over MCP. `agent_email.openai_agents` and `.langchain` wrap them."""
+        tools: List[Tool] = self._run(_tools.list_tools(self._build, self._settings.max_retries))
+        return tools
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """The answer of a tool, as text for a model."""
+        answer: str = self._run(_tools.call_tool(self._build, self._settings.max_retries, name, arguments))
+        return answer
+
     def close(self) -> None:
         if self._owns_http:
             self._http.close()
@@ -121,6 +132,9 @@ class AgentEmail(Resources[R]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(base_url={self._settings.base_url!r})"
+
+    def _build(self, call: Call) -> httpx.Request:
+        return build_request(self._http, self._settings, call)
 
     def _perform(self, call: Call) -> Steps:
         return perform(self._http, self._settings, call)
@@ -182,7 +196,7 @@ class AsyncAgentEmail(AsyncResources[R]):
     async def request(self, call: Call) -> httpx.Response:
         """As that of AgentEmail."""
         retries = self._settings.having(call.options or {}).max_retries
-        response: httpx.Response = await self._run(exchange(build_request(self._http, self._settings, call), retries))
+        response: httpx.Response = await self._run(exchange(self._build(call), retries))
         return response
 
     async def wait_for_message(self, id: str, *, timeout: float = WAIT_SECONDS, **filters: Unpack[WaitFilters]) -> AgentMessage:
@@ -212,6 +226,16 @@ class AsyncAgentEmail(AsyncResources[R]):
             for file, small in split_by_size(files)
         ]
 
+    async def list_tools(self) -> List[Tool]:
+        """As that of AgentEmail."""
+        tools: List[Tool] = await self._run(_tools.list_tools(self._build, self._settings.max_retries))
+        return tools
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """As that of AgentEmail."""
+        answer: str = await self._run(_tools.call_tool(self._build, self._settings.max_retries, name, arguments))
+        return answer
+
     async def close(self) -> None:
         if self._owns_http:
             await self._http.aclose()
@@ -224,6 +248,9 @@ class AsyncAgentEmail(AsyncResources[R]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(base_url={self._settings.base_url!r})"
+
+    def _build(self, call: Call) -> httpx.Request:
+        return build_request(self._http, self._settings, call)
 
     def _perform(self, call: Call) -> Steps:
         return perform(self._http, self._settings, call)

@@ -201,17 +201,26 @@ def query_value(value: Any) -> str:
     return str(jsonable(value))
 
 
-def exchange(request: httpx.Request, max_retries: int) -> Steps:
+def exchange(request: httpx.Request, max_retries: int, is_repeatable: bool = False, deletes: bool = False) -> Steps:
     """Sends a request until there is an answer that a repeat would not change. Raises APIError and APIConnectionError."""
-    is_repeatable = request.method != "POST" or "idempotency-key" in request.headers
+    is_repeatable = is_repeatable or request.method != "POST" or "idempotency-key" in request.headers
     attempt = 0
+    was_maybe_done = False
     while True:
         outcome = yield request
+        if deletes and was_maybe_done and isinstance(outcome, httpx.Response) and is_not_found(outcome):
+            # The answer to the deletion was lost, and its repeat finds nothing: it was done.
+            return httpx.Response(204, headers=outcome.headers, request=request)
+        was_maybe_done = was_maybe_done or not isinstance(outcome, (httpx.Response, *NEVER_SENT))
         delay = None if attempt >= max_retries else delay_before_repeat(outcome, attempt, is_repeatable)
         if delay is None:
             return successful(outcome)
         attempt += 1
         yield Pause(delay)
+
+
+def is_not_found(response: httpx.Response) -> bool:
+    return response.status_code == 404 and read_problem(response).get("code") == "not_found"
 
 
 def delay_before_repeat(outcome: Outcome, attempt: int, is_repeatable: bool) -> Optional[float]:
@@ -242,7 +251,8 @@ def is_transient(response: httpx.Response, is_repeatable: bool) -> bool:
 def perform(http: Union[httpx.Client, httpx.AsyncClient], settings: Settings, call: Call) -> Steps:
     """Makes a call, and reads its answer."""
     max_retries = settings.having(call.options or {}).max_retries
-    response = yield from exchange(build_request(http, settings, call), max_retries)
+    deletes = call.method == "DELETE" and call.answer is None
+    response = yield from exchange(build_request(http, settings, call), max_retries, deletes=deletes)
     return read_answer(response, call.answer)
 
 

@@ -4760,7 +4760,7 @@ class Events(Group[R]):
     def stream(
         self,
         *,
-        after: Union[str, NotGiven] = NOT_GIVEN,
+        after: Union[str, None, NotGiven] = NOT_GIVEN,
         types: Union[str, Sequence[str], NotGiven] = NOT_GIVEN,
         inbox_id: Union[str, NotGiven] = NOT_GIVEN,
     ) -> EventStream:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import contextlib
 import json
 import random
 import re
+import socket
 import threading
 from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, Iterator, List, Mapping, Optional, Union
 
@@ -63,7 +65,7 @@ class BlockReader:
 class Following:
     """Where a stream is, and what happens after it ended: all of it that does not wait."""
 
-    def __init__(self, path: str, query: Mapping[str, Any], after: Union[str, NotGiven], settings: Settings) -> None:
+    def __init__(self, path: str, query: Mapping[str, Any], after: Union[str, None, NotGiven], settings: Settings) -> None:
         self.last_event_id: Optional[str] = None if isinstance(after, NotGiven) else after
         self._path = path
         self._query = query
@@ -126,10 +128,11 @@ class EventStream:
     taken: none is lost, and none comes twice. `last_event_id` is the position behind the current event: store it when the
     event is handled, and pass it as `after` to go on in another process. Close it, or use it in `with`."""
 
-    def __init__(self, client: AgentEmail[Any], path: str, query: Mapping[str, Any], after: Union[str, NotGiven]) -> None:
+    def __init__(self, client: AgentEmail[Any], path: str, query: Mapping[str, Any], after: Union[str, None, NotGiven]) -> None:
         self._client = client
         self._following = Following(path, query, after, client._settings)
         self._closed = threading.Event()
+        self._socket: Any = None
 
     @property
     def last_event_id(self) -> Optional[str]:
@@ -142,6 +145,8 @@ class EventStream:
                 request = build_request(self._client._http, self._client._settings, self._following.call())
                 response = self._client._http.send(request, stream=True, follow_redirects=False)
                 try:
+                    network = response.extensions.get("network_stream")
+                    self._socket = network.get_extra_info("socket") if network else None
                     if not self._following.is_stream(response):
                         response.read()
                         outcome = response
@@ -154,11 +159,15 @@ class EventStream:
                     response.close()
             except httpx.RequestError as error:
                 outcome = error
-            self._closed.wait(self._following.delay_after(outcome))
+            if not self._closed.is_set():
+                self._closed.wait(self._following.delay_after(outcome))
 
     def close(self) -> None:
-        """Ends the iteration; from another thread, with the next sign of life."""
+        """Ends the iteration, also from another thread."""
         self._closed.set()
+        # A thread that reads would wait for the next sign of life.
+        with contextlib.suppress(OSError, AttributeError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def __enter__(self) -> EventStream:
         return self
@@ -170,7 +179,7 @@ class EventStream:
 class AsyncEventStream:
     """As EventStream, for `async for`. Cancelling the task ends it."""
 
-    def __init__(self, client: AsyncAgentEmail[Any], path: str, query: Mapping[str, Any], after: Union[str, NotGiven]) -> None:
+    def __init__(self, client: AsyncAgentEmail[Any], path: str, query: Mapping[str, Any], after: Union[str, None, NotGiven]) -> None:
         self._client = client
         self._following = Following(path, query, after, client._settings)
         self._iterations: List[Any] = []
