@@ -108,7 +108,7 @@ describeIfInstalled('the examples in Python', () => {
 
   test.each([
     { decision: 'approve', body: { version: 1 }, shown: '  answered: delivered' },
-    { decision: 'reject', body: { note: 'Too short.' }, shown: '  rejected: Too short.' },
+    { decision: 'reject', body: { version: 1, note: 'Too short.' }, shown: '  rejected: Too short.' },
   ])('support-inbox waits for a person: $decision', async ({ decision, body, shown }) => {
     const { status } = await person('PATCH', '/org/policies', { require_send_approval: 'external' });
     expect(status).toBe(200);
