@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
 import { endSessionsOfSso } from '../../domain/sessions/session.service.ts';
 import { readAccountMail } from '../support/account-mail.ts';
-import { createAccountQuickly, PASSWORD, type QuickAccount } from '../support/accounts.ts';
+import { createAccountQuickly, newAddress, PASSWORD, type QuickAccount } from '../support/accounts.ts';
 import { eventually } from '../support/eventually.ts';
 import { connectTools } from '../support/mcp-client.ts';
 import { connect } from '../support/oauth-client.ts';
@@ -38,6 +38,13 @@ async function reset({ email }: QuickAccount) {
   const token = mails.at(-1)?.token ?? '';
   return post('/auth/password/reset', { token, password: NEW_PASSWORD });
 }
+async function changeAddress({ token }: QuickAccount) {
+  const email = newAddress();
+  await post('/user/me/change-email', { current_password: PASSWORD, new_email: email }, token);
+  const mails = await readAccountMail(app, email);
+  return post('/auth/change-email/confirm', { token: mails.at(-1)?.token });
+}
+
 const passwordChange = { current_password: PASSWORD, new_password: NEW_PASSWORD };
 
 type Act = (account: QuickAccount) => ReturnType<typeof post>;
@@ -46,6 +53,11 @@ describe('what ends the sessions of a person ends their connections', () => {
   test.each<[string, Act]>([
     ['a reset password', reset],
     ['a changed password', ({ token }) => post('/user/me/change-password', passwordChange, token)],
+    ['a changed address', changeAddress],
+    [
+      'the deletion of the account',
+      ({ token }) => app.call('/user/me', { method: 'DELETE', token, body: { current_password: PASSWORD } }),
+    ],
     ['signing out everywhere', ({ token }) => post('/user/me/sessions/revoke-all', {}, token)],
     [
       'signing out all other sessions',
