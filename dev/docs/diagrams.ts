@@ -7,7 +7,8 @@ type Step = { from: string; to: string; text: string } | { note: string };
 export function readDiagram(source: string): Step[] {
   const lines = source.split('\n').map((line) => line.trim());
   const [kind = '', ...rest] = lines.filter((line) => line !== '' && !line.startsWith('%%'));
-  return kind.startsWith('sequenceDiagram') ? readSequence(rest) : readGraph(rest);
+  if (kind.startsWith('sequenceDiagram')) return readSequence(rest);
+  return readGraph(rest, kind.startsWith('stateDiagram'));
 }
 
 function readSequence(lines: readonly string[]): Step[] {
@@ -35,7 +36,7 @@ const describeBranch = (word: string, condition: string): string =>
 const EDGE = /\s*(?:<?-+>|-\.\s*(.*?)\s*\.->)\s*(?:\|"?(.*?)"?\|\s*)?/;
 
 /** Of flow charts and state diagrams: `a[Name] -->|text| b --> c`, `a --> b: text`. */
-function readGraph(lines: readonly string[]): Step[] {
+function readGraph(lines: readonly string[], hasTextAtEnd: boolean): Step[] {
   const names = new Map<string, string>();
   const nameOf = (node: string): string => {
     const [, id = node, name = ''] = /^(\S+?)\s*[[({]+"?(.*?)"?[\])}]+$/.exec(node.trim()) ?? [];
@@ -43,7 +44,7 @@ function readGraph(lines: readonly string[]): Step[] {
     return id === '[*]' ? '' : id;
   };
   const edges = lines.flatMap((line) => {
-    const [path = '', text = ''] = line.split(/:\s(?=[^"]*$)/);
+    const [path = '', text = ''] = hasTextAtEnd ? line.split(/:\s(?=[^"]*$)/) : [line];
     const parts = path.split(EDGE);
     const found: { from: string; to: string; text: string }[] = [];
     for (let index = 0; index + 3 < parts.length; index += 3) {

@@ -114,7 +114,9 @@ function renderDiagram(source: string): string {
     const ends = `<b>${inline(step.from || 'Start')}</b> → <b>${inline(step.to || 'End')}</b>`;
     return `<li>${ends}${step.text === '' ? '' : `<span>${inline(step.text)}</span>`}</li>`;
   });
-  return `<ol class="steps">${steps.join('')}</ol>\n`;
+  // Of a graph, the order says nothing.
+  const tag = source.trimStart().startsWith('sequenceDiagram') ? 'ol' : 'ul';
+  return `<${tag} class="steps">${steps.join('')}</${tag}>\n`;
 }
 
 const inline = (text: string): string => escapeHtml(text);
