@@ -1,4 +1,5 @@
 import { globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { printClients } from '../../clients/generate/files.ts';
 import { readModel } from '../../clients/generate/model.ts';
@@ -42,4 +43,19 @@ test('what is written by hand has at most 1,000 lines of code', () => {
   const lines = files.flatMap((text) => text.split('\n')).filter((line) => !/^\s*($|\/\/|\/?\*)/.test(line));
   expect(lines.length).toBeGreaterThan(500);
   expect(lines.length).toBeLessThanOrEqual(1_000);
+});
+
+test('the clients and the examples import nothing of the service', () => {
+  const files = globSync(['clients/{typescript,cli}/src/**/*.ts', 'examples/**/*.ts']);
+  expect(files.length).toBeGreaterThan(20);
+  const outside = files.flatMap((file) => {
+    const [, client = file.split('/')[0]] = /^(clients\/[a-z]+\/src)/.exec(file) ?? [];
+    const specifiers = [...readFileSync(file, 'utf8').matchAll(/\bfrom '(\.[^']*)'/g)].map(
+      ([, one = '']) => one,
+    );
+    return specifiers
+      .filter((one) => !join(dirname(file), one).startsWith(`${client}/`))
+      .map((one) => `${file} → ${one}`);
+  });
+  expect(outside).toEqual([]);
 });

@@ -73,7 +73,9 @@ async function* readMessages(child: ChildProcess): AsyncGenerator<FromProgram> {
   child.on('message', (message) => add(message as FromProgram));
   child.on('close', (code) => add({ exit: `The program ended with ${code}: ${errors}` }));
   for (;;) {
-    const message = waiting.shift();
+    const [message] = waiting;
+    // The end stays: each later test says it, too.
+    if (message && !('exit' in message)) waiting.shift();
     if (message) yield message;
     else
       await new Promise<void>((resolve) => {
@@ -122,7 +124,12 @@ test('the types of the samples are right', async () => {
   expect(execFileSync(process.execPath, [tsc, '-p', path], { encoding: 'utf8' })).toBe('');
 });
 
+/** The recipe that runs, or that failed: the program does not go on after it. */
+let unfinished: string | null = null;
+
 test.each(RECIPES)('$title', async ({ title, answers }) => {
+  if (unfinished !== null) throw new Error(`The recipe before failed: ${unfinished}`);
+  unfinished = title;
   const printed: unknown[] = [];
   for (;;) {
     const { value: message } = await own.messages.next();
@@ -145,5 +152,6 @@ test.each(RECIPES)('$title', async ({ title, answers }) => {
   const given = answersIn(printed);
   for (const shown of answers) expect(given).toContainEqual(matcherOf(shown));
   await checks[title]?.({ output, answers: given });
+  unfinished = null;
   own.go();
 });
