@@ -12,6 +12,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv, promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import nodemailer, { type SendMailOptions } from 'nodemailer';
 import { AgentEmail } from '../../clients/typescript/src/index.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -430,6 +432,27 @@ test('mcp passes messages of a host on, answers what fails, and cancels', async 
   expect(JSON.stringify(answers.get(3).result)).toContain(inbox.id);
   expect(answers.get(5).error).toBeDefined();
 });
+
+test.each(['legacy', { pin: '2026-07-28' }] as const)(
+  'mcp serves the official client of hosts over standard input and output (%j)',
+  async (mode) => {
+    const client = new Client({ name: 'host', version: '1' }, { versionNegotiation: { mode } });
+    const env = Object.fromEntries(
+      Object.entries({ ...cli.environment, ...environment() }).map(([name, value]) => [name, String(value)]),
+    );
+    await client.connect(
+      new StdioClientTransport({ command: process.execPath, args: [cli.program, 'mcp'], env }),
+    );
+    try {
+      const { tools } = await client.listTools();
+      expect(tools.map(({ name }) => name)).toContain('wait_for_code');
+      const { structuredContent } = await client.callTool({ name: 'list_inboxes', arguments: {} });
+      expect(JSON.stringify(structuredContent)).toContain(inbox.id);
+    } finally {
+      await client.close();
+    }
+  },
+);
 
 test('purge --wait deletes an inbox for good, and asks before', async () => {
   const { id } = (await run('inboxes', 'create')).json as { id: string };

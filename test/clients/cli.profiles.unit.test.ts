@@ -124,6 +124,7 @@ describe('the credential of a command', () => {
     ['http://127.0.0.1:3000/', 'http://127.0.0.1:3000'],
     ['http://[::1]:3000', 'http://[::1]:3000'],
     ['https://example.com/mail', 'https://example.com/mail'],
+    ['https://mail.example.com/api/v1', 'https://mail.example.com'],
   ])('may go to %s', (text, url) => expect(readBaseUrl(text)).toBe(url));
 
   test.each([

@@ -9,7 +9,7 @@ export function classify(error: unknown): CliError {
   if (error instanceof TimeoutError) return notInTime(error);
   if (error instanceof ConnectionError || isNetworkError(error)) return unreachable(error as Error);
   if (error instanceof AgentEmailError || isFileError(error)) return failed((error as Error).message);
-  return failed(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  return failed(String(error));
 }
 
 /** The SDK wraps what `fetch` throws. */
@@ -19,13 +19,9 @@ function findCliError(error: unknown): CliError | undefined {
   return undefined;
 }
 
-const CREDENTIAL_CODES = [
-  'unauthenticated',
-  'session_expired',
-  'permission_denied',
-  'policy_violation',
-  'ip_not_allowed',
-];
+const CREDENTIAL_CODES = ['unauthenticated', 'session_expired', 'permission_denied'];
+/** Other policies refuse what is done, whoever does it. */
+const CREDENTIAL_POLICIES = ['require_mfa', 'enforce_sso', 'allowed_cidrs'];
 
 function fromAnswer({ status, code, fix, problem, requestId, message }: APIError): CliError {
   if (status >= 300 && status < 400)
@@ -35,9 +31,10 @@ function fromAnswer({ status, code, fix, problem, requestId, message }: APIError
       fix: 'Log in with the address of the service itself: a credential follows no redirect.',
       status,
     });
-  const isCredential = status === 401 || CREDENTIAL_CODES.includes(code);
+  const isCredential =
+    status === 401 || CREDENTIAL_CODES.includes(code) || CREDENTIAL_POLICIES.includes(problem?.policy ?? '');
   return new CliError(
-    problem ? [problem.detail ?? problem.title, ...invalidParts(problem)].join('\n') : message,
+    problem ? [problem.detail ?? problem.title, ...invalidParts(problem)].join(' ') : message,
     {
       exitCode: isCredential ? EXIT.credential : EXIT.api,
       code: code || 'no_answer_of_the_service',
@@ -62,8 +59,10 @@ const notInTime = ({ message }: TimeoutError) =>
     fix: 'Run the command again, with a longer --timeout where it has one.',
   });
 
-function unreachable(error: Error): CliError {
-  return new CliError(error.message, {
+function unreachable({ message, cause }: Error): CliError {
+  const { code } = (cause ?? {}) as NodeJS.ErrnoException;
+  const detail = code === undefined || message.includes(code) ? message : `${message} (${code})`;
+  return new CliError(detail, {
     exitCode: EXIT.api,
     code: 'unreachable',
     fix: 'Check that the service runs and the address is right: agent-email doctor.',

@@ -42,6 +42,8 @@ export async function login(context: Context, options: LoginOptions): Promise<vo
   await file.change(name, async () => profile);
   if (former?.sign_in)
     await revoke(readBaseUrl(former.base_url), former.sign_in.refresh_token).catch(() => false);
+  if (env.AGENT_EMAIL_API_KEY && globals.profile === undefined)
+    output.note('AGENT_EMAIL_API_KEY is set: commands without --profile use it, and not this login.');
   output.answer({ profile: name, base_url: baseUrl, ...caller }, () => [
     `You are logged in${name === DEFAULT_PROFILE ? '' : ` as the profile ${name}`}.`,
     ...linesOf(caller, { profile: name, baseUrl }),

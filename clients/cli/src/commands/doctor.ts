@@ -207,7 +207,9 @@ async function checkDomains(client: AgentEmail, { permissions }: Caller): Promis
   if (open.length === 0)
     return ok('domains', data.length === 0 ? 'None of your own.' : `${data.length} verified.`);
   const names = open.map(({ domain_name, verification_status, status_reason }) =>
-    [`${domain_name} is ${verification_status}`, status_reason].filter(Boolean).join(': '),
+    [`${domain_name} is ${verification_status}`, status_reason?.replace(/\.$/, '')]
+      .filter(Boolean)
+      .join(': '),
   );
   return failed('domains', `${names.join('; ')}.`, 'Check its DNS records.');
 }

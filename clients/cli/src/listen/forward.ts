@@ -42,7 +42,7 @@ export async function forward(
 }
 
 function reasonOf(error: unknown): string {
-  const { name, message, cause } = error as Error;
+  const { name, message, cause } = error as Error & { cause?: NodeJS.ErrnoException };
   if (name === 'TimeoutError') return `no answer within ${TIMEOUT_MS / 1_000} s`;
-  return (cause as NodeJS.ErrnoException | undefined)?.code ?? message;
+  return cause?.code ?? cause?.message ?? message;
 }

@@ -22,7 +22,7 @@ export function readBaseUrl(text: string): string {
       `A key is not sent to ${url.host} over plain http.`,
       'Use an https address. Plain http works only on this computer.',
     );
-  return url.href.replace(/\/+$/, '');
+  return url.href.replace(/\/+$/, '').replace(/\/api\/v1$/, '');
 }
 
 /** Undefined for what is no URL. `URL.parse` needs Node 22. */
