@@ -176,12 +176,25 @@ class OperationReader {
     if (!groupName || !name) throw new Error(`${operationId} is not group.method`);
     const group = groups.get(groupName) ?? {
       name: groupName,
-      description: this.#document.tags.find((tag) => tag.name === operation.tags[0])?.description ?? '',
+      description: this.#describeGroup(groupName, operation.tags[0]),
       methods: [],
     };
     groups.set(groupName, group);
     if (group.methods.some((method) => method.name === name)) throw new Error(`${operationId} exists twice`);
     group.methods.push(this.#method(path, verb.toUpperCase(), operation, name));
+  }
+
+  /** Several groups may share a tag: then it describes only the group that has its name. */
+  #describeGroup(group: string, tagName: string | undefined): string {
+    const tag = this.#document.tags.find(({ name }) => name === tagName);
+    const operations = Object.values(this.#document.paths).flatMap((item) => Object.values(item));
+    const isShared = operations.some(
+      (operation) =>
+        operation.tags[0] === tagName &&
+        !reasonToLeaveOut(operation) &&
+        operation.operationId.split('.')[0] !== group,
+    );
+    return tag && (!isShared || tag.name.toLowerCase() === group.toLowerCase()) ? tag.description : '';
   }
 
   #method(path: string, verb: string, operation: Operation, name: string): Method {

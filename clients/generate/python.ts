@@ -1,13 +1,16 @@
 import type { Printer } from './files.ts';
+import { nameMethods } from './method-names.ts';
 import { printAnswers, printRequests } from './python/classes.ts';
 import { printErrorCodes } from './python/errors.ts';
 import { printResources } from './python/resources.ts';
+import { snake } from './python/text.ts';
 import { TypeNames } from './python/types.ts';
 
 const FOLDER = 'clients/python/src/agent_email';
 
 /** The generated modules of the Python SDK. */
-export const printPython: Printer = (model) => {
+export const printPython: Printer = (read) => {
+  const model = nameMethods(read, (group, method) => `${snake(group.name)}.${snake(method.name)}`);
   const names = new TypeNames(model.types);
   return {
     [`${FOLDER}/types.py`]: printAnswers(model, names),

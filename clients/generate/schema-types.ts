@@ -118,8 +118,7 @@ export class TypeReader {
       name,
       type: this.read(member, owner + pascal(name)),
       required: schema.required?.includes(name) ?? false,
-      description: member.description ?? null,
-      limits: limitsOf(member),
+      ...aboutOf(member),
     }));
   }
 
@@ -192,6 +191,16 @@ function formatOf(format: string | undefined, name: string): 'date-time' | 'date
   if (format === undefined || format === 'uri' || format === 'email') return null;
   if (format === 'date-time' || format === 'date' || format === 'binary') return format;
   throw new Error(`${name}: the model does not know the format ${format}`);
+}
+
+/** A schema that may be null is described by itself, or by its other branch. */
+function aboutOf(schema: Schema): Pick<Field, 'description' | 'limits'> {
+  const [inner, ...others] = (schema.anyOf ?? []).filter(({ type }) => type !== 'null');
+  const only = others.length === 0 ? inner : undefined;
+  return {
+    description: schema.description ?? only?.description ?? null,
+    limits: limitsOf({ ...only, ...schema }),
+  };
 }
 
 function limitsOf(schema: Schema): string | null {

@@ -1,5 +1,6 @@
 import type { Printer } from './files.ts';
-import type { Answer, Group, Method, Parameter } from './model.ts';
+import { nameMethods } from './method-names.ts';
+import type { Answer, Group, Method, Model, Parameter } from './model.ts';
 import { type Field, type NamedType, pascal, type Type } from './schema-types.ts';
 
 const FOLDER = 'clients/typescript/src/generated';
@@ -9,11 +10,17 @@ const WIDTH = 118;
 const COMMON_ERRORS = [400, 401, 408, 415, 429, 500, 503];
 
 /** The types, methods and errors of the TypeScript SDK. */
-export const printTypeScript: Printer = ({ groups, types, errorCodes }) => ({
-  [`${FOLDER}/types.ts`]: `${HEADER}\n${types.map(printNamedType).join('\n\n')}\n`,
-  [`${FOLDER}/errors.ts`]: printErrors(errorCodes),
-  [`${FOLDER}/resources.ts`]: printResources(groups),
-});
+export const printTypeScript: Printer = (model) => {
+  const { groups, types, errorCodes }: Model = nameMethods(
+    model,
+    (group, { name }) => `${group.name}.${name}`,
+  );
+  return {
+    [`${FOLDER}/types.ts`]: `${HEADER}\n${types.map(printNamedType).join('\n\n')}\n`,
+    [`${FOLDER}/errors.ts`]: printErrors(errorCodes),
+    [`${FOLDER}/resources.ts`]: printResources(groups),
+  };
+};
 
 function printNamedType(type: NamedType): string {
   const comment = printComment([type.description]);
@@ -57,7 +64,7 @@ function printType(type: Type, from = ''): string {
 }
 
 function printErrors(codes: string[]): string {
-  const classes = codes.map((code) => ({ code, name: `${pascal(code)}Error` }));
+  const classes = codes.map((code) => ({ code, name: `${pascal(code).replace(/Error$/, '')}Error` }));
   return `${HEADER}import { APIError } from '../errors.ts';
 
 /** The codes that this version knows. Later versions of the service may answer others. */
@@ -119,7 +126,11 @@ function printParams(group: Group, method: Method): string {
   return `export interface ${paramsName(group, method)} extends ${base} {\n${printOwn(own)}}\n\n`;
 }
 
-const printOwn = (own: Parameter[]) => own.map((parameter) => printField(parameter, 'types.')).join('');
+/** A variable that may be undefined can be given as an optional one, with `exactOptionalPropertyTypes` too. */
+const printOwn = (own: Parameter[]) =>
+  own
+    .map((one) => printField(one, 'types.').replace(/;\n$/, one.required ? ';\n' : ' | undefined;\n'))
+    .join('');
 
 function printMethod(group: Group, method: Method): string {
   const comment = printComment(
@@ -156,12 +167,17 @@ interface Signature {
 function signatures(group: Group, method: Method): Signature[] {
   const { answer } = method;
   const agent = answer.kind === 'page' ? answer.agentItem : answer.kind === 'json' ? answer.agent : null;
-  if (!agent) return [{ params: anyParams(group, method), result: printResult(answer, false) }];
+  if (!agent) return [{ params: anyParams(group, method), result: printResult(answer, ['full']) }];
   const name = paramsName(group, method);
   const mark = hasRequired(method) ? '' : '?';
   return [
-    { params: [`params: ${name} & { view: 'agent' }`], result: printResult(answer, true) },
-    { params: [`params${mark}: ${name} & { view?: 'full' }`], result: printResult(answer, false) },
+    { params: [`params: ${name} & { view: 'agent' }`], result: printResult(answer, ['agent']) },
+    {
+      params: [`params${mark}: ${name} & { view?: Exclude<${name}['view'], 'agent'> }`],
+      result: printResult(answer, ['full']),
+    },
+    // A view that only the running program knows.
+    { params: [`params: ${name}`], result: printResult(answer, ['full', 'agent']) },
   ];
 }
 
@@ -175,8 +191,14 @@ const hasRequired = ({ body, queryParameters, headerParameters }: Method): boole
     ({ required }) => required,
   );
 
-function printResult(answer: Answer, isAgent: boolean): string {
-  const print = (type: Type) => printType(type, 'types.');
+type View = 'full' | 'agent';
+
+function printResult(answer: Answer, views: View[]): string {
+  const print = (full: Type, agent: Type | null) => {
+    const shown = views.map((view) => (view === 'agent' && agent) || full);
+    const branches = shown.flatMap((type) => (type.kind === 'union' ? type.branches : [type]));
+    return [...new Set(branches.map((type) => printType(type, 'types.')))].join(' | ');
+  };
   switch (answer.kind) {
     case 'none':
       return 'Answer<void>';
@@ -185,10 +207,12 @@ function printResult(answer: Answer, isAgent: boolean): string {
     case 'events':
       return 'EventStream';
     case 'page':
-      return `PageAnswer<${print((isAgent && answer.agentItem) || answer.item)}>`;
+      return `PageAnswer<${print(answer.item, answer.agentItem)}>`;
     case 'json': {
-      const read = print((isAgent && answer.agent) || answer.full);
-      const changed = answer.receipt ? `Changed<Receipts, ${read}, ${print(answer.receipt)}>` : read;
+      const read = print(answer.full, answer.agent);
+      const changed = answer.receipt
+        ? `Changed<Receipts, ${read}, ${printType(answer.receipt, 'types.')}>`
+        : read;
       return `Answer<${changed}${answer.mayBeEmpty ? ' | undefined' : ''}>`;
     }
   }
@@ -228,7 +252,7 @@ function printStream({ path, name }: Method): string {
 
 function printUpload(method: Method): string {
   const path = method.pathParameters.map(({ name }) => `${camel(name)}: string`);
-  return `  ${method.name}(${[...path, 'file: FileInput', OPTIONS].join(', ')}): ${printResult(method.answer, false)} {
+  return `  ${method.name}(${[...path, 'file: FileInput', OPTIONS].join(', ')}): ${printResult(method.answer, ['full'])} {
     return this.requester.call({ verb: '${method.verb}', path: ${printPath(method)}, file, idempotent: true, options });
   }
 `;

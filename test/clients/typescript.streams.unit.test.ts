@@ -96,6 +96,37 @@ describe('an event stream', () => {
     expect(run.server.received[2]?.headers['last-event-id']).toBe('pos_0');
   });
 
+  test('open returns only once the service has accepted the position', async () => {
+    await using run = await start((response, { headers }) => {
+      if (headers['last-event-id'] !== 'evt_8')
+        return answerJson(response, 400, problem(400, 'invalid_request'));
+      return open(response, block(9));
+    });
+    await expect(run.client.events.stream({ last_event_id: 'evt_bad' }).open()).rejects.toThrow(APIError);
+    const stream = run.client.events.stream({ last_event_id: 'evt_8' });
+    expect(stream.position).toBe('evt_8');
+    await stream.open();
+    expect(stream.position).toBe('evt_8');
+    expect((await firstEvents(stream, 1)).map(({ id }) => id)).toEqual(['evt_9']);
+    expect(stream.position).toBe('pos_9');
+    const named = run.client.events.stream({ after: 'evt_8' });
+    expect(named.position).toBe('evt_8');
+    await named.open();
+  });
+
+  test('a closed stream can be neither opened nor read', async () => {
+    await using run = await start((response) => open(response, block(1)));
+    const closed = run.client.events.stream();
+    closed.close();
+    const read = run.client.events.stream();
+    await firstEvents(read, 1);
+    for (const stream of [closed, read]) {
+      await expect(stream.open()).rejects.toThrow('The event stream is closed.');
+      await expect(firstEvents(stream, 1)).rejects.toThrow('The event stream is closed.');
+    }
+    expect(run.server.received).toHaveLength(1);
+  });
+
   test('starts where the caller says', async () => {
     await using run = await start((response) => open(response, block(9)));
     await firstEvents(run.client.events.stream({ last_event_id: 'evt_8', inbox_id: 'inb_1' }), 1);
@@ -190,11 +221,22 @@ describe('waiting', () => {
 
   test('ends with a TimeoutError', async () => {
     await using run = await start((response) => setTimeout(() => answerJson(response, 200, TIMED_OUT), 100));
-    const waits = [
-      run.client.waitForOutcome('msg_1', { timeoutSeconds: 0.3 }),
-      run.client.waitForDecision('drf_1', { timeoutSeconds: 0.3 }),
-    ];
-    for (const wait of waits) await expect(wait).rejects.toThrow(TimeoutError);
+    const { client } = run;
+    const options = { timeoutSeconds: 0.3 };
+    const messages = await Promise.all(
+      [
+        client.waitForOutcome('msg_1', options),
+        client.waitForDecision('drf_1', options),
+        client.waitForMessage('inb_1', {}, options),
+        client.waitForCode('thr_1', {}, options),
+      ].map((wait) => wait.catch((error) => error instanceof TimeoutError && error.message)),
+    );
+    expect(messages).toEqual([
+      'The outcome of msg_1 was not known within 0.3 s.',
+      'There was no decision about drf_1 within 0.3 s.',
+      'No message came to inb_1 within 0.3 s.',
+      'No code came to thr_1 within 0.3 s.',
+    ]);
     expect(run.server.received.map(({ url }) => url)).toEqual(
       expect.arrayContaining([
         '/api/v1/messages/msg_1/wait?timeout_seconds=1',

@@ -131,6 +131,8 @@ test('without headers, and without a secret', () => {
   const headers = standardHeaders([SECRET]);
   expect(() => webhooks.unwrap(BODY, headers, '')).toThrow(TypeError);
   expect(() => webhooks.unwrap(BODY, headers, [])).toThrow(TypeError);
+  expect(() => webhooks.unwrap(BODY, headers, undefined)).toThrow('it is empty or undefined');
+  expect(() => webhooks.unwrap(BODY, headers, [undefined])).toThrow(TypeError);
 });
 
 test('an event of an unknown type is returned', () => {

@@ -7,6 +7,7 @@ import type {
   AttachmentInput,
   DraftOutcome,
   Message,
+  MessageView,
 } from './generated/types.ts';
 import { Requester, type RequestOptions } from './requests.ts';
 import { type AgentTool, listTools, type ToolOptions } from './tools.ts';
@@ -15,18 +16,18 @@ import { webhooks } from './webhooks.ts';
 
 export interface ClientOptions<Receipts extends boolean = boolean> {
   /** Default: the variable AGENT_EMAIL_API_KEY. */
-  apiKey?: string;
+  apiKey?: string | undefined;
   /** The address of the service, without /api/v1. Default: the variable AGENT_EMAIL_BASE_URL. */
-  baseUrl?: string;
+  baseUrl?: string | undefined;
   /** The key may change resources, but not read them: changes are typed as the receipts that it gets. */
-  receipts?: Receipts;
+  receipts?: Receipts | undefined;
   /** The environment of requests, for a credential that is not bound to one. Default: that of the resource, or production. */
-  envId?: string;
+  envId?: string | undefined;
   /** For each attempt; a waiting call has the time that it waits, too. Default: 60,000. */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
   /** After a broken connection, 429 or 5xx. Default: 2. */
-  maxRetries?: number;
-  fetch?: typeof fetch;
+  maxRetries?: number | undefined;
+  fetch?: typeof fetch | undefined;
 }
 
 const DEFAULT_TIMEOUT_MS = 60_000;
@@ -54,14 +55,24 @@ export class AgentEmail<Receipts extends boolean = false> extends Resources<Rece
     wait: MessageWait & { view: 'agent' },
     options?: WaitOptions,
   ): Promise<AgentMessage>;
-  waitForMessage(id: string, wait?: MessageWait & { view?: 'full' }, options?: WaitOptions): Promise<Message>;
   waitForMessage(
     id: string,
-    wait: MessageWait & { view?: 'full' | 'agent'; for?: 'code' } = {},
+    wait?: MessageWait & { view?: 'full' | undefined },
+    options?: WaitOptions,
+  ): Promise<Message>;
+  waitForMessage(
+    id: string,
+    wait: MessageWait & { view?: MessageView | undefined },
+    options?: WaitOptions,
+  ): Promise<Message | AgentMessage>;
+  waitForMessage(
+    id: string,
+    wait: MessageWait & { view?: MessageView | undefined; for?: 'code' } = {},
     options: WaitOptions = {},
   ): Promise<Message | AgentMessage> {
     const { messages, threads } = this;
-    return waitFor('The message', options, ({ timeoutSeconds, since, options: own }) => {
+    const missing = `No ${wait.for ?? 'message'} came to ${id}`;
+    return waitFor(missing, options, ({ timeoutSeconds, since, options: own }) => {
       const params = {
         ...wait,
         timeout_seconds: timeoutSeconds,
@@ -86,20 +97,31 @@ export class AgentEmail<Receipts extends boolean = false> extends Resources<Rece
 
   /** Waits until the outcome of a message is known: delivered, bounced, … A server may defer a message for days. */
   waitForOutcome(messageId: string, options: WaitOptions & { view: 'agent' }): Promise<AgentMessage>;
-  waitForOutcome(messageId: string, options?: WaitOptions & { view?: 'full' }): Promise<Message>;
+  waitForOutcome(messageId: string, options?: WaitOptions & { view?: 'full' | undefined }): Promise<Message>;
   waitForOutcome(
     messageId: string,
-    { view, ...options }: WaitOptions & { view?: 'full' | 'agent' } = {},
+    options: WaitOptions & { view?: MessageView | undefined },
+  ): Promise<Message | AgentMessage>;
+  waitForOutcome(
+    messageId: string,
+    { view, ...options }: WaitOptions & { view?: MessageView | undefined } = {},
   ): Promise<Message | AgentMessage> {
-    return waitFor('The outcome', options, ({ timeoutSeconds, options: own }) => {
-      const params = { timeout_seconds: timeoutSeconds, view: view as 'full' };
-      return this.messages.waitUntilSettled(messageId, params, own).withResponse();
-    });
+    return waitFor(
+      `The outcome of ${messageId} was not known`,
+      options,
+      ({ timeoutSeconds, options: own }) => {
+        const params = { timeout_seconds: timeoutSeconds, view: view as 'full' };
+        return this.messages.waitUntilSettled(messageId, params, own).withResponse();
+      },
+    );
   }
 
-  /** Waits for the decision about a draft that needs approval, or for its end. */
+  /**
+   * Waits until a draft is decided about (`approved`, `rejected`) or has its end (`sent`, `failed`, `deleted`). So a scheduled
+   * draft that needs no approval is waited for until it was sent.
+   */
   waitForDecision(draftId: string, options: WaitOptions = {}): Promise<DraftOutcome> {
-    return waitFor('The decision', options, ({ timeoutSeconds, options: own }) =>
+    return waitFor(`There was no decision about ${draftId}`, options, ({ timeoutSeconds, options: own }) =>
       this.drafts.wait(draftId, { timeout_seconds: timeoutSeconds }, own).withResponse(),
     );
   }

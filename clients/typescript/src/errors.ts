@@ -1,7 +1,7 @@
 import type { ErrorCode } from './generated/errors.ts';
 import type { Problem } from './generated/types.ts';
 
-/** Every error of this package. */
+/** Every error of this package, but the reason of a signal that you abort, and TypeErrors of arguments that cannot be right. */
 export class AgentEmailError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

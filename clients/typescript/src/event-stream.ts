@@ -1,16 +1,16 @@
-import { APIError, ConnectionError } from './errors.ts';
+import { AgentEmailError, APIError, ConnectionError } from './errors.ts';
 import type { Event, EventType } from './generated/types.ts';
 import { backOffMs, retryDelayMs, sleep } from './retries.ts';
 
 export interface EventStreamParams {
   /** Go on after this position (`stream.position`), or after an event (`evt_…`). Default: the next event. */
-  last_event_id?: string;
-  /** The same. */
-  after?: string;
+  last_event_id?: string | undefined;
+  /** What `last_event_id` is called in the query of the API. Only without `last_event_id`. */
+  after?: string | undefined;
   /** Only these. */
-  types?: EventType | EventType[] | (string & {});
+  types?: EventType | EventType[] | (string & {}) | undefined;
   /** Only events of this inbox. */
-  inbox_id?: string;
+  inbox_id?: string | undefined;
 }
 
 export interface EventStreamSettings {
@@ -29,7 +29,8 @@ const MAX_BLOCK_CHARS = 8_388_608;
 
 /**
  * Events as they happen. When the connection breaks, the stream goes on after the last event that it gave, so that none is
- * missed or repeated. After a restart of your program, start with the `position` that you stored.
+ * missed or repeated. After a restart of your program, start with the `position` that you stored. A stream is read once: to open
+ * or read one that was closed, or whose loop has ended, is an error.
  */
 export class EventStream implements AsyncIterable<Event> {
   readonly #settings: EventStreamSettings;
@@ -44,7 +45,10 @@ export class EventStream implements AsyncIterable<Event> {
     this.#position = settings.lastEventId;
   }
 
-  /** Where the stream is: after the last event that it gave. Undefined before it is open. */
+  /**
+   * Where the stream is: after the last event that it gave. Before its first event: `last_event_id`, or without it where the
+   * service began the stream; undefined until the service has answered.
+   */
   get position(): string | undefined {
     return this.#position;
   }
@@ -54,9 +58,14 @@ export class EventStream implements AsyncIterable<Event> {
     this.#controller.abort();
   }
 
-  /** Begins the stream now: what happens from now on is given when it is read. Without it, the stream begins when it is read. */
+  /**
+   * Begins the stream now: what happens from now on is given when it is read. Without it, the stream begins when it is read.
+   * Returns once the service has accepted `last_event_id`.
+   *
+   * @throws AgentEmailError if the stream is closed.
+   */
   async open(): Promise<void> {
-    if (this.#position !== undefined) return;
+    if (this.#wasOpen && this.#position !== undefined && !this.#controller.signal.aborted) return;
     for await (const _ of this.#read('position')) return;
   }
 
@@ -70,6 +79,8 @@ export class EventStream implements AsyncIterable<Event> {
     signal?.addEventListener('abort', close, { once: true });
     try {
       signal?.throwIfAborted();
+      if (this.#controller.signal.aborted)
+        throw new AgentEmailError('The event stream is closed. Begin another one with its position.');
       while (!this.#controller.signal.aborted) {
         let delayMs = this.#reconnectMs;
         try {
@@ -119,6 +130,7 @@ export class EventStream implements AsyncIterable<Event> {
       const response = await this.#settings.connect(this.#position, connection.signal);
       if (!response.body) throw new ConnectionError('The event stream has no body.');
       this.#wasOpen = true;
+      if (wanted === 'position' && this.#position !== undefined) return;
       let rest = '';
       for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
         // The caller may work for longer than the connection may be silent.

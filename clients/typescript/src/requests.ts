@@ -10,15 +10,15 @@ import { VERSION } from './version.ts';
 
 export interface RequestOptions {
   /** For what would be done twice otherwise. Default: a new one for each call, which its retries repeat. */
-  idempotencyKey?: string;
+  idempotencyKey?: string | undefined;
   /** Ends the call, and the pauses between its attempts. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** For each attempt. */
-  timeoutMs?: number;
-  maxRetries?: number;
+  timeoutMs?: number | undefined;
+  maxRetries?: number | undefined;
   /** The environment, for a credential that is not bound to one. */
-  envId?: string;
-  headers?: Record<string, string>;
+  envId?: string | undefined;
+  headers?: Record<string, string> | undefined;
 }
 
 export interface Settings {
@@ -87,12 +87,12 @@ export class Requester {
   }
 
   stream(streamPath: string, params: EventStreamParams = {}, options: RequestOptions = {}): EventStream {
-    const { last_event_id, types, ...query } = params;
+    const { last_event_id, after, types, ...query } = params;
     const call = { verb: 'GET' as const, path: streamPath, options };
     const given = { ...query, ...(types ? { types: [types].flat().join() } : {}) };
     const url = this.#url(streamPath, Object.entries(given));
     return new EventStream({
-      lastEventId: last_event_id,
+      lastEventId: last_event_id ?? after,
       signal: options.signal,
       maxRetries: options.maxRetries ?? this.#settings.maxRetries,
       connect: async (position, signal) => {

@@ -22,7 +22,7 @@ export interface ToolSchema {
 
 export interface ToolOptions {
   /** Only these. Default: all that the key permits. */
-  names?: readonly string[];
+  names?: readonly string[] | undefined;
 }
 
 interface ListedTool {
@@ -77,7 +77,7 @@ async function send<Result>(
 ): Promise<Result> {
   const message = { jsonrpc: '2.0', id: 1, method, params };
   const headers = { ...options.headers, ...HEADERS };
-  const own = { timeoutMs: TIMEOUT_MS, ...options, headers };
+  const own = { ...options, timeoutMs: options.timeoutMs ?? TIMEOUT_MS, headers };
   const answer: unknown = await requester.call({
     verb: 'POST',
     path: '/mcp',

@@ -10,7 +10,7 @@ const LOOK_BACK_MS = 32_000;
 
 export interface WaitOptions extends RequestOptions {
   /** How long to wait in total. Default: 300. */
-  timeoutSeconds?: number;
+  timeoutSeconds?: number | undefined;
 }
 
 export interface Poll {
@@ -28,10 +28,11 @@ interface TimedOut {
 /**
  * Calls a waiting operation until it has something.
  *
+ * @param missing what did not happen, as a sentence without its end: `No message came to inb_…`.
  * @throws TimeoutError if that does not happen in time.
  */
 export async function waitFor<T extends { object: string }>(
-  what: string,
+  missing: string,
   { timeoutSeconds = DEFAULT_WAIT_SECONDS, ...options }: WaitOptions,
   poll: (poll: Poll) => Promise<Received<T>>,
 ): Promise<Exclude<T, TimedOut>> {
@@ -46,6 +47,6 @@ export async function waitFor<T extends { object: string }>(
     const now = Date.parse(response.headers.get('date') ?? '') || Date.now();
     since ??= new Date(now - (performance.now() - startedAt) - LOOK_BACK_MS).toISOString();
     if ((performance.now() - startedAt) / 1000 >= timeoutSeconds)
-      throw new TimeoutError(`${what} did not come within ${timeoutSeconds} s.`);
+      throw new TimeoutError(`${missing} within ${timeoutSeconds} s.`);
   }
 }

@@ -7,7 +7,7 @@ export type WebhookHeaders = Headers | Record<string, string | readonly string[]
 
 export interface UnwrapOptions {
   /** How far the time of the signature may be off. Default: 300. */
-  toleranceSeconds?: number;
+  toleranceSeconds?: number | undefined;
 }
 
 const SECRET_PREFIX = 'whsec_';
@@ -21,16 +21,20 @@ export const webhooks = { unwrap };
  *
  * @param body the raw body, before any parsing.
  * @param secret of the endpoint (`whsec_…`). While you replace it, pass both: one match is enough.
+ * @throws TypeError without a secret, for example if a variable of the environment is not set.
  * @throws WebhookVerificationError if the service did not sign the body, or not recently.
  */
 function unwrap(
   body: string | Uint8Array | ArrayBuffer,
   headers: WebhookHeaders,
-  secret: string | readonly string[],
+  secret: string | undefined | readonly (string | undefined)[],
   { toleranceSeconds = DEFAULT_TOLERANCE_SECONDS }: UnwrapOptions = {},
 ): Event {
-  const secrets = [secret].flat().filter((one) => one !== '');
-  if (secrets.length === 0) throw new TypeError('unwrap needs the secret of the webhook endpoint.');
+  const secrets = [secret].flat().filter((one): one is string => one !== undefined && one !== '');
+  if (secrets.length === 0)
+    throw new TypeError(
+      'unwrap needs the secret of the webhook endpoint (whsec_…): it is empty or undefined.',
+    );
   const bytes = typeof body === 'string' ? Buffer.from(body) : new Uint8Array(body);
   const get = reader(headers);
   const hasStandard = get('webhook-signature') !== '';

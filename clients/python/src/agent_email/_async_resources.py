@@ -25,7 +25,7 @@ class AsyncGroup(Generic[R]):
 
 
 class AsyncMe(AsyncGroup[R]):
-    """Credentials of agents."""
+    """The operations `me`."""
 
     async def get(self, *, options: Optional[RequestOptions] = None) -> types.Credential:
         """Get what the credential of the request may do.
@@ -225,7 +225,7 @@ class AsyncOrganization(AsyncGroup[R]):
 
 
 class AsyncMembers(AsyncGroup[R]):
-    """Settings, members, environments, policies, retention, audit log."""
+    """The operations `members`."""
 
     def list(
         self,
@@ -287,8 +287,7 @@ class AsyncMembers(AsyncGroup[R]):
         """Remove a member.
 
         Their sessions lose access to the organization with their next request, and the API keys that they created are
-        revoked, with their open invitations. Their account stays. To keep the keys: POST
-        /org/members/{userId}/offboard.
+        revoked, with their open invitations. Their account stays. To keep the keys: `members.offboard`.
 
         Needs the permission `members:manage`.
 
@@ -332,7 +331,7 @@ class AsyncMembers(AsyncGroup[R]):
 
 
 class AsyncInvitations(AsyncGroup[R]):
-    """Settings, members, environments, policies, retention, audit log."""
+    """The operations `invitations`."""
 
     async def create(
         self,
@@ -427,7 +426,7 @@ class AsyncInvitations(AsyncGroup[R]):
 
 
 class AsyncPolicies(AsyncGroup[R]):
-    """Settings, members, environments, policies, retention, audit log."""
+    """The operations `policies`."""
 
     async def get(self, *, options: Optional[RequestOptions] = None) -> types.Policies:
         """Get the policies of the organization.
@@ -483,9 +482,9 @@ class AsyncPolicies(AsyncGroup[R]):
             require_send_approval: Whether a person approves what keys and SMTP clients send: `external` if a
                 recipient is outside the inboxes and verified domains of the organization.
             after_alarm: What follows a received message whose injection.level is `alarm`. `approval`: for 24 hours,
-                or until a person dismisses it (POST /api/v1/messages/{id}/injection/dismiss), a person approves what
-                keys and SMTP clients send from the inbox in its thread, to addresses in it, and to new addresses; and
-                keys that reach the inbox cannot create or redirect webhook endpoints.
+                or until a person dismisses it (`messages.dismiss_injection`), a person approves what keys and SMTP
+                clients send from the inbox in its thread, to addresses in it, and to new addresses; and keys that reach
+                the inbox cannot create or redirect webhook endpoints.
             auto_submitted_header: Mail that a key sends carries Auto-Submitted (RFC 3834): auto-replied for a
                 reply, else auto-generated.
             support_access: Whether staff of the service may see the organization as its people do (impersonation):
@@ -562,7 +561,7 @@ class AsyncPolicies(AsyncGroup[R]):
 
 
 class AsyncAuditLog(AsyncGroup[R]):
-    """Settings, members, environments, policies, retention, audit log."""
+    """The operations `auditLog`."""
 
     def list(
         self,
@@ -618,7 +617,7 @@ class AsyncAuditLog(AsyncGroup[R]):
 
 
 class AsyncUpgradeRequests(AsyncGroup[R]):
-    """Settings, members, environments, policies, retention, audit log."""
+    """The operations `upgradeRequests`."""
 
     async def create(
         self,
@@ -1134,7 +1133,7 @@ class AsyncUsage(AsyncGroup[R]):
 
 
 class AsyncRequests(AsyncGroup[R]):
-    """Counters and limits."""
+    """The operations `requests`."""
 
     def list(
         self,
@@ -1185,7 +1184,7 @@ class AsyncRequests(AsyncGroup[R]):
 
 
 class AsyncRetention(AsyncGroup[R]):
-    """Settings, members, environments, policies, retention, audit log."""
+    """The operations `retention`."""
 
     async def get(self, organization_id: str, *, options: Optional[RequestOptions] = None) -> types.RetentionPolicy:
         """Get the retention policy.
@@ -1401,7 +1400,7 @@ class AsyncBilling(AsyncGroup[R]):
 
 
 class AsyncApiKeys(AsyncGroup[R]):
-    """Credentials of agents."""
+    """The operations `apiKeys`."""
 
     async def create(
         self,
@@ -1593,7 +1592,7 @@ class AsyncApiKeys(AsyncGroup[R]):
 
 
 class AsyncConnections(AsyncGroup[R]):
-    """Credentials of agents."""
+    """The operations `connections`."""
 
     def list(
         self,
@@ -2062,6 +2061,14 @@ class AsyncDrafts(AsyncGroup[R]):
 
         Args:
             inbox_id: Inbox id (inb_…).
+            to: Recipients. (at most 50 items)
+            cc: Copies. (at most 50 items)
+            bcc: Blind copies. (at most 50 items)
+            reply_to: Reply-To addresses; replies go to the inbox if empty. (at most 50 items)
+            labels: (at most 50 items)
+            unsubscribe: Add List-Unsubscribe and List-Unsubscribe-Post (RFC 8058), so that the recipient can
+                unsubscribe with one click. Needs a single recipient. Default: false.
+            attachments: Files, at most 25 MiB in total. (at most 100 items)
             in_reply_to: Id (msg_…) of the message to reply to, not its Message-ID; looked up when the draft is
                 sent.
             send_at: Sends the draft automatically at this time, or immediately if it is in the past; null
@@ -2211,6 +2218,14 @@ class AsyncDrafts(AsyncGroup[R]):
 
         Args:
             draft_id: Draft id (drf_…).
+            to: Recipients. (at most 50 items)
+            cc: Copies. (at most 50 items)
+            bcc: Blind copies. (at most 50 items)
+            reply_to: Reply-To addresses; replies go to the inbox if empty. (at most 50 items)
+            labels: (at most 50 items)
+            unsubscribe: Add List-Unsubscribe and List-Unsubscribe-Post (RFC 8058), so that the recipient can
+                unsubscribe with one click. Needs a single recipient. Default: false.
+            attachments: Files, at most 25 MiB in total. (at most 100 items)
             in_reply_to: Id (msg_…) of the message to reply to, not its Message-ID; looked up when the draft is
                 sent.
             send_at: Sends the draft automatically at this time, or immediately if it is in the past; null
@@ -2481,7 +2496,7 @@ class AsyncDrafts(AsyncGroup[R]):
 
 
 class AsyncApprovedRecipients(AsyncGroup[R]):
-    """Unsent messages: compose, schedule, ask for approval, send."""
+    """The operations `approvedRecipients`."""
 
     def list(
         self,
@@ -2602,6 +2617,13 @@ class AsyncMessages(AsyncGroup[R]):
         Args:
             inbox_id: Inbox id (inb_…).
             to: Recipients; empty if only cc or bcc have some. (at most 50 items)
+            cc: Copies. (at most 50 items)
+            bcc: Blind copies. (at most 50 items)
+            reply_to: Reply-To addresses; replies go to the inbox if empty. (at most 50 items)
+            labels: (at most 50 items)
+            unsubscribe: Add List-Unsubscribe and List-Unsubscribe-Post (RFC 8058), so that the recipient can
+                unsubscribe with one click. Needs a single recipient. Default: false.
+            attachments: Files, at most 25 MiB in total. (at most 100 items)
             send_at: Sends automatically at this time, or immediately if it is in the past: the response is 202 with
                 the scheduled draft.
             view: agent: an AgentMessage, one flat shape without empty fields. (default "full")
@@ -2701,8 +2723,7 @@ class AsyncMessages(AsyncGroup[R]):
     ) -> Union[AsyncPages[types.MessageListItem], AsyncPages[types.AgentMessage]]:
         """List the messages of an inbox.
 
-        Newest first. For what arrived after a message that you know: GET
-        /api/v1/inboxes/{id}/messages/wait?since={message id}.
+        Newest first. For what arrived after a message that you know: `messages.wait` with `since`.
 
         Iterates over all of them; `page()` gets one page.
 
@@ -3490,6 +3511,13 @@ class AsyncMessages(AsyncGroup[R]):
         Args:
             message_id: Message id (msg_…).
             text_body: Null if there is only html_body.
+            cc: Copies. (at most 50 items)
+            bcc: Blind copies. (at most 50 items)
+            reply_to: Reply-To addresses; replies go to the inbox if empty. (at most 50 items)
+            labels: (at most 50 items)
+            unsubscribe: Add List-Unsubscribe and List-Unsubscribe-Post (RFC 8058), so that the recipient can
+                unsubscribe with one click. Needs a single recipient. Default: false.
+            attachments: Files, at most 25 MiB in total. (at most 100 items)
             send_at: Sends automatically at this time, or immediately if it is in the past: the response is 202 with
                 the scheduled draft.
             reply_all: Also reply to To and Cc of the original. Default: false.
@@ -3594,6 +3622,13 @@ class AsyncMessages(AsyncGroup[R]):
         Args:
             message_id: Message id (msg_…).
             to: Recipients. (at most 50 items)
+            cc: Copies. (at most 50 items)
+            bcc: Blind copies. (at most 50 items)
+            reply_to: Reply-To addresses; replies go to the inbox if empty. (at most 50 items)
+            labels: (at most 50 items)
+            unsubscribe: Add List-Unsubscribe and List-Unsubscribe-Post (RFC 8058), so that the recipient can
+                unsubscribe with one click. Needs a single recipient. Default: false.
+            attachments: Files, at most 25 MiB in total. (at most 100 items)
             send_at: Sends automatically at this time, or immediately if it is in the past: the response is 202 with
                 the scheduled draft.
             include_attachments: Include the files of the original. Default: true.
@@ -3893,7 +3928,7 @@ class AsyncAttachments(AsyncGroup[R]):
 
 
 class AsyncSuppressions(AsyncGroup[R]):
-    """Suppressions, allow and block lists."""
+    """The operations `suppressions`."""
 
     def list(
         self,
@@ -3976,7 +4011,7 @@ class AsyncSuppressions(AsyncGroup[R]):
 
 
 class AsyncRefusals(AsyncGroup[R]):
-    """Send, reply, forward, search, label, and wait for mail."""
+    """The operations `refusals`."""
 
     def list(
         self,
@@ -4034,7 +4069,7 @@ class AsyncRefusals(AsyncGroup[R]):
 
 
 class AsyncLists(AsyncGroup[R]):
-    """Suppressions, allow and block lists."""
+    """The operations `lists`."""
 
     def list(
         self,
@@ -4521,7 +4556,7 @@ class AsyncWebhookEndpoints(AsyncGroup[R]):
 
 
 class AsyncWebhookDeliveries(AsyncGroup[R]):
-    """What was sent to receivers, attempt by attempt."""
+    """The operations `webhookDeliveries`."""
 
     async def get(self, delivery_id: str, *, options: Optional[RequestOptions] = None) -> types.WebhookDelivery:
         """Get a delivery and its attempts.
@@ -4591,7 +4626,7 @@ class AsyncWebhookDeliveries(AsyncGroup[R]):
 
 
 class AsyncWebhookJobs(AsyncGroup[R]):
-    """What was sent to receivers, attempt by attempt."""
+    """The operations `webhookJobs`."""
 
     async def get(self, job_id: str, *, options: Optional[RequestOptions] = None) -> types.WebhookJob:
         """Get the progress of a replay or cancellation job.

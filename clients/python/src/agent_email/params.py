@@ -42,15 +42,21 @@ class _RequiredSendMessage(TypedDict):
 
 
 class SendMessage(_RequiredSendMessage, total=False):
+    #: Copies.
     cc: Optional[Sequence[Address]]
+    #: Blind copies.
     bcc: Optional[Sequence[Address]]
+    #: Reply-To addresses; replies go to the inbox if empty.
     reply_to: Optional[Sequence[Address]]
     subject: Optional[str]
     text_body: Optional[str]
     html_body: Optional[str]
     labels: Optional[Sequence[str]]
     headers: Optional[Mapping[str, str]]
+    #: Add List-Unsubscribe and List-Unsubscribe-Post (RFC 8058), so that the recipient can unsubscribe with one click.
+    #: Needs a single recipient. Default: false.
     unsubscribe: Optional[bool]
+    #: Files, at most 25 MiB in total.
     attachments: Optional[Sequence[AttachmentInput]]
     #: Sends automatically at this time, or immediately if it is in the past: the response is 202 with the scheduled
     #: draft.

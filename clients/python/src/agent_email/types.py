@@ -285,9 +285,7 @@ class BatchResultsData(Model):
     thread_id: Optional[str]
     """The thread of the message; null without one."""
     draft_id: Optional[str]
-    """The draft that waits for send_at or for approval, instead of a message (GET /api/v1/drafts/{id}/wait); null
-    otherwise.
-    """
+    """The draft that waits for send_at or for approval, instead of a message (`drafts.wait`); null otherwise."""
     error: Optional[ItemProblem]
     """Null if the item was accepted."""
 
@@ -1928,8 +1926,8 @@ class Offboarding(Model):
     connections_ended: int
     """Connections of MCP hosts that the person had granted."""
     remaining_keys: List[ApiKey]
-    """Keys of the person that still work, at most 100, newest first; GET /api-keys?created_by_user_id= lists all. The
-    person may know their tokens: rotate them.
+    """Keys of the person that still work, at most 100, newest first; `api_keys.list` with `created_by_user_id` lists all.
+    The person may know their tokens: rotate them.
     """
 
 
@@ -1942,7 +1940,7 @@ class Organization(Model):
     status: str
     """Known values: active, suspended."""
     tier: str
-    """Determines the limits: GET /org/limits. Known values: free, developer, business, enterprise."""
+    """Determines the limits: `usage.get_limits`. Known values: free, developer, business, enterprise."""
     created_at: str
     updated_at: str
 
@@ -2013,9 +2011,9 @@ class Policies(Model):
     """
     after_alarm: str
     """What follows a received message whose injection.level is `alarm`. `approval`: for 24 hours, or until a person
-    dismisses it (POST /api/v1/messages/{id}/injection/dismiss), a person approves what keys and SMTP clients send from
-    the inbox in its thread, to addresses in it, and to new addresses; and keys that reach the inbox cannot create or
-    redirect webhook endpoints. Known values: approval, none.
+    dismisses it (`messages.dismiss_injection`), a person approves what keys and SMTP clients send from the inbox in its
+    thread, to addresses in it, and to new addresses; and keys that reach the inbox cannot create or redirect webhook
+    endpoints. Known values: approval, none.
     """
     auto_submitted_header: bool
     """Mail that a key sends carries Auto-Submitted (RFC 3834): auto-replied for a reply, else auto-generated."""

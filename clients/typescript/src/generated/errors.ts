@@ -5,7 +5,7 @@ import { APIError } from '../errors.ts';
 export type ErrorCode = 'validation_error' | 'organization_required' | 'malformed_json' | 'invalid_cursor' | 'unauthenticated' | 'invalid_credentials' | 'oauth_failed' | 'sso_failed' | 'session_expired' | 'permission_denied' | 'account_deleted' | 'organization_deleted' | 'organization_suspended' | 'environment_suspended' | 'inbox_suspended' | 'policy_violation' | 'plan_limit_reached' | 'switched_off' | 'not_found' | 'feature_disabled' | 'method_not_allowed' | 'request_timeout' | 'sso_link_required' | 'account_exists' | 'already_exists' | 'conflict' | 'request_in_progress' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'draft_target_not_found' | 'no_recipients' | 'domain_not_verified' | 'message_rejected' | 'idempotency_key_reused' | 'unprocessable' | 'precondition_required' | 'rate_limited' | 'usage_limit_exceeded' | 'internal' | 'unavailable';
 
 /** `validation_error` */
-export class ValidationErrorError extends APIError {}
+export class ValidationError extends APIError {}
 /** `organization_required` */
 export class OrganizationRequiredError extends APIError {}
 /** `malformed_json` */
@@ -88,7 +88,7 @@ export class InternalError extends APIError {}
 export class UnavailableError extends APIError {}
 
 export const ERRORS_BY_CODE: ReadonlyMap<string, typeof APIError> = new Map<string, typeof APIError>([
-  ['validation_error', ValidationErrorError],
+  ['validation_error', ValidationError],
   ['organization_required', OrganizationRequiredError],
   ['malformed_json', MalformedJsonError],
   ['invalid_cursor', InvalidCursorError],

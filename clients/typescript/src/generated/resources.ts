@@ -32,11 +32,11 @@ export type OrganizationTransferOwnershipParams = types.TransferOwnership;
 
 export interface OrganizationListEnvironmentsParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
 }
 
 export type OrganizationCreateEnvironmentParams = types.CreateEnvironment;
@@ -135,11 +135,11 @@ export class OrganizationResource<Receipts extends boolean = false> extends Reso
 
 export interface MembersListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
 }
 
 export type MembersUpdateParams = types.ChangeRole;
@@ -174,7 +174,7 @@ export class MembersResource<Receipts extends boolean = false> extends Resource 
   /**
    * Remove a member.
    * Their sessions lose access to the organization with their next request, and the API keys that they created are
-   * revoked, with their open invitations. Their account stays. To keep the keys: POST /org/members/{userId}/offboard.
+   * revoked, with their open invitations. Their account stays. To keep the keys: `members.offboard`.
    * Permission: `members:manage`.
    * May fail with 403, 404, 409, 413.
    */
@@ -199,13 +199,13 @@ export type InvitationsCreateParams = types.CreateInvitation;
 
 export interface InvitationsListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
   /** Only those with this status. */
-  status?: types.InvitationStatus;
+  status?: types.InvitationStatus | undefined;
 }
 
 export class InvitationsResource<Receipts extends boolean = false> extends Resource {
@@ -284,23 +284,23 @@ export class PoliciesResource<Receipts extends boolean = false> extends Resource
 
 export interface AuditLogListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
   /** Only this action, for example inbox.created. */
-  action?: string;
+  action?: string | undefined;
   /** User or key that made the change. */
-  actor_id?: string;
+  actor_id?: string | undefined;
   /** For example api_key. */
-  resource_type?: string;
+  resource_type?: string | undefined;
   /** What was changed. */
-  resource_id?: string;
+  resource_id?: string | undefined;
   /** Only entries at or after this time. */
-  after?: string;
+  after?: string | undefined;
   /** Only entries before this time. */
-  before?: string;
+  before?: string | undefined;
 }
 
 export class AuditLogResource<Receipts extends boolean = false> extends Resource {
@@ -320,11 +320,11 @@ export type UpgradeRequestsCreateParams = types.CreateUpgradeRequest;
 
 export interface UpgradeRequestsListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
 }
 
 export class UpgradeRequestsResource<Receipts extends boolean = false> extends Resource {
@@ -354,33 +354,33 @@ export type SsoCreateParams = types.CreateSsoConfiguration;
 
 export interface SsoListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
 }
 
 export type SsoUpdateParams = types.UpdateSsoConfiguration;
 
 export interface SsoListAttemptsParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
 }
 
 export type SsoCreateSetupLinkParams = types.CreateSsoSetupLink;
 
 export interface SsoListSetupLinksParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
 }
 
 export class SsoResource<Receipts extends boolean = false> extends Resource {
@@ -502,20 +502,20 @@ export class SsoResource<Receipts extends boolean = false> extends Resource {
 
 export interface UsageGetHistoryParams {
   /** First day (UTC). Default: 30 days before end. A date such as 2026-11-21, or any time on that day. */
-  start?: string;
+  start?: string | undefined;
   /** Last day, inclusive. Default: today. A date such as 2026-11-21, or any time on that day. */
-  end?: string;
+  end?: string | undefined;
 }
 
 export interface UsageListEventsParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
   /** Only entries of this type. */
-  type?: types.UsageEventType;
+  type?: types.UsageEventType | undefined;
 }
 
 export type UsageSetLimitsParams = types.SetLimits;
@@ -576,17 +576,17 @@ export class UsageResource<Receipts extends boolean = false> extends Resource {
 
 export interface RequestsListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
   /** Only calls with this HTTP status. 100 to 599. */
-  status?: number;
+  status?: number | undefined;
   /** Only calls of this key (key_…) or person (usr_…). */
-  credential_id?: string;
+  credential_id?: string | undefined;
   /** Only calls at or after this time. */
-  since?: string;
+  since?: string | undefined;
 }
 
 export class RequestsResource<Receipts extends boolean = false> extends Resource {
@@ -712,20 +712,20 @@ export type ApiKeysCreateParams = types.CreateApiKey;
 
 export interface ApiKeysListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
   /** Only keys of this person. */
-  created_by_user_id?: string;
+  created_by_user_id?: string | undefined;
 }
 
 export type ApiKeysUpdateParams = types.UpdateApiKey;
 
 export interface ApiKeysDeleteParams {
   /** Also revokes the keys that this key created, and those that they created. Default false. */
-  revoke_children?: boolean;
+  revoke_children?: boolean | undefined;
 }
 
 export type ApiKeysRotateParams = types.RotateApiKey;
@@ -797,11 +797,11 @@ export class ApiKeysResource<Receipts extends boolean = false> extends Resource 
 
 export interface ConnectionsListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
 }
 
 export class ConnectionsResource<Receipts extends boolean = false> extends Resource {
@@ -833,11 +833,11 @@ export type DomainsCreateParams = types.CreateDomain;
 
 export interface DomainsListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
 }
 
 export type DomainsUpdateParams = types.UpdateDomain;
@@ -934,20 +934,20 @@ export type InboxesCreateParams = types.CreateInbox;
 
 export interface InboxesListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
   /** Only the inbox with this address or alias, case-insensitive. */
-  email?: string;
+  email?: string | undefined;
 }
 
 export type InboxesUpdateParams = types.UpdateInbox;
 
 export interface InboxesDeleteParams {
   /** Also delete its messages. Default false. */
-  purge?: boolean;
+  purge?: boolean | undefined;
 }
 
 export class InboxesResource<Receipts extends boolean = false> extends Resource {
@@ -1039,24 +1039,24 @@ export type DraftsCreateParams = types.DraftFields;
 
 export interface DraftsListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
 }
 
 export interface DraftsListAllParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
   /** Only drafts with this status. */
-  send_status?: types.DraftSendStatus;
+  send_status?: types.DraftSendStatus | undefined;
   /** Only drafts of this inbox. */
-  inbox_id?: string;
+  inbox_id?: string | undefined;
 }
 
 export interface DraftsUpdateParams extends types.DraftFields {
@@ -1064,7 +1064,7 @@ export interface DraftsUpdateParams extends types.DraftFields {
    * The `ETag` of the version that the request is based on, several of them, or `*` (RFC 9110, section 13.1.1). If
    * none matches: 412 `precondition_failed`.
    */
-  if_match?: string;
+  if_match?: string | undefined;
 }
 
 export interface DraftsDeleteParams {
@@ -1072,32 +1072,32 @@ export interface DraftsDeleteParams {
    * The `ETag` of the version that the request is based on, several of them, or `*` (RFC 9110, section 13.1.1). If
    * none matches: 412 `precondition_failed`.
    */
-  if_match?: string;
+  if_match?: string | undefined;
 }
 
 export interface DraftsSendParams extends types.SendDraft {
   /** agent: an AgentMessage, one flat shape without empty fields. Default "full". */
-  view?: types.MessageView;
+  view?: types.MessageView | undefined;
   /**
    * The `ETag` of the version that the request is based on, several of them, or `*` (RFC 9110, section 13.1.1). If
    * none matches: 412 `precondition_failed`.
    */
-  if_match?: string;
+  if_match?: string | undefined;
 }
 
 export interface DraftsWaitParams {
   /** How long to wait; proxies must allow responses that take this long. 1 to 300; default 30. */
-  timeout_seconds?: number;
+  timeout_seconds?: number | undefined;
 }
 
 export interface DraftsPreviewParams {
   /** The version that you saw last. 0 to 2147483647. */
-  seen_version?: number;
+  seen_version?: number | undefined;
 }
 
 export interface DraftsApproveParams extends types.ApproveDraft {
   /** agent: an AgentMessage, one flat shape without empty fields. Default "full". */
-  view?: types.MessageView;
+  view?: types.MessageView | undefined;
 }
 
 export type DraftsRejectParams = types.RejectDraft;
@@ -1184,7 +1184,17 @@ export class DraftsResource<Receipts extends boolean = false> extends Resource {
    * Permission: `messages:send`.
    * May fail with 403, 404, 409, 412, 413, 422, 428.
    */
-  send(draftId: string, params?: DraftsSendParams & { view?: 'full' }, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.Draft, types.MinimalMessage | types.MinimalDraft>>;
+  send(draftId: string, params?: DraftsSendParams & { view?: Exclude<DraftsSendParams['view'], 'agent'> }, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.Draft, types.MinimalMessage | types.MinimalDraft>>;
+  /**
+   * Send a draft.
+   * The draft becomes a message and is deleted. If the send is refused, the draft is kept. If a policy requires
+   * approval, the draft waits for it and is returned with 202. A person who sends a draft that a key made or last
+   * changed names its version while such a policy is on, by `If-Match` or `version`. The full response requires
+   * messages:read; without it only the minimal response is returned.
+   * Permission: `messages:send`.
+   * May fail with 403, 404, 409, 412, 413, 422, 428.
+   */
+  send(draftId: string, params: DraftsSendParams, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.Draft | types.AgentMessage, types.MinimalMessage | types.MinimalDraft>>;
   send(draftId: string, params?: DraftsSendParams, options?: RequestOptions): Answer<never> {
     return this.requester.call({ verb: 'POST', path: path`/api/v1/drafts/${draftId}/send`, query: { view: 'view' }, headers: { if_match: 'if-match' }, body: true, idempotent: true, params, options });
   }
@@ -1228,7 +1238,16 @@ export class DraftsResource<Receipts extends boolean = false> extends Resource {
    * Permission: `messages:approve`.
    * May fail with 403, 404, 409, 413, 422.
    */
-  approve(draftId: string, params: DraftsApproveParams & { view?: 'full' }, options?: RequestOptions): Answer<Changed<Receipts, types.Draft | types.Message, types.MinimalMessage>>;
+  approve(draftId: string, params: DraftsApproveParams & { view?: Exclude<DraftsApproveParams['view'], 'agent'> }, options?: RequestOptions): Answer<Changed<Receipts, types.Draft | types.Message, types.MinimalMessage>>;
+  /**
+   * Approve a draft that waits for it.
+   * For people, not for keys. The draft becomes a message (201), or is scheduled if it has a `send_at` in the future
+   * (200). If the send is refused, the draft still waits. The full response requires messages:read; without it only
+   * the minimal response is returned.
+   * Permission: `messages:approve`.
+   * May fail with 403, 404, 409, 413, 422.
+   */
+  approve(draftId: string, params: DraftsApproveParams, options?: RequestOptions): Answer<Changed<Receipts, types.Draft | types.Message | types.AgentMessage, types.MinimalMessage>>;
   approve(draftId: string, params: DraftsApproveParams, options?: RequestOptions): Answer<never> {
     return this.requester.call({ verb: 'POST', path: path`/api/v1/drafts/${draftId}/approve`, query: { view: 'view' }, body: true, idempotent: true, params, options });
   }
@@ -1247,11 +1266,11 @@ export class DraftsResource<Receipts extends boolean = false> extends Resource {
 
 export interface ApprovedRecipientsListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
 }
 
 export class ApprovedRecipientsResource<Receipts extends boolean = false> extends Resource {
@@ -1278,176 +1297,176 @@ export class ApprovedRecipientsResource<Receipts extends boolean = false> extend
 
 export interface MessagesSendParams extends types.SendMessage {
   /** agent: an AgentMessage, one flat shape without empty fields. Default "full". */
-  view?: types.MessageView;
+  view?: types.MessageView | undefined;
 }
 
 export interface MessagesListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
   /** Only received or only sent messages. */
-  direction?: types.MessageDirection;
+  direction?: types.MessageDirection | undefined;
   /** Only messages with this status. */
-  status?: types.MessageStatus;
+  status?: types.MessageStatus | undefined;
   /** Only messages with this label. `spam` and `blocked` are listed only this way. */
-  label?: string;
+  label?: string | undefined;
   /** Thread; the id of a merged thread finds the messages of the living one. */
-  thread_id?: string;
+  thread_id?: string | undefined;
   /** The sender: an address (ada@people.example) or a domain (people.example); case-insensitive. */
-  from?: string;
+  from?: string | undefined;
   /**
    * A recipient in to, cc or bcc: an address (ada@people.example) or a domain (people.example); case-insensitive.
    */
-  to?: string;
+  to?: string | undefined;
   /** Part of the subject, case-insensitive. */
-  subject?: string;
+  subject?: string | undefined;
   /** Only messages with, or only without files. */
-  has_attachments?: boolean;
+  has_attachments?: boolean | undefined;
   /**
    * Words and "phrases" that must all occur in subject, addresses or text; OR between alternatives; word* matches a
    * prefix, - excludes; operators from: to: subject: label: filename: has:attachment before: after:, others are an
    * error. A code is found with and without its spaces. The best matches come first.
    */
-  q?: string;
+  q?: string | undefined;
   /** Created before. */
-  before?: string;
+  before?: string | undefined;
   /** Created at or after. */
-  after?: string;
+  after?: string | undefined;
   /**
    * compact: sender, subject, preview, labels, signals, codes, links, invites and times; full: with bodies and
    * headers; agent: AgentMessage, with the first 500 characters of the text. Default "summary".
    */
-  view?: 'compact' | 'summary' | 'full' | 'agent';
+  view?: 'compact' | 'summary' | 'full' | 'agent' | undefined;
 }
 
 export interface MessagesListAllParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
   /** Only received or only sent messages. */
-  direction?: types.MessageDirection;
+  direction?: types.MessageDirection | undefined;
   /** Only messages with this status. */
-  status?: types.MessageStatus;
+  status?: types.MessageStatus | undefined;
   /** Only messages with this label. `spam` and `blocked` are listed only this way. */
-  label?: string;
+  label?: string | undefined;
   /** Thread; the id of a merged thread finds the messages of the living one. */
-  thread_id?: string;
+  thread_id?: string | undefined;
   /** The sender: an address (ada@people.example) or a domain (people.example); case-insensitive. */
-  from?: string;
+  from?: string | undefined;
   /**
    * A recipient in to, cc or bcc: an address (ada@people.example) or a domain (people.example); case-insensitive.
    */
-  to?: string;
+  to?: string | undefined;
   /** Part of the subject, case-insensitive. */
-  subject?: string;
+  subject?: string | undefined;
   /** Only messages with, or only without files. */
-  has_attachments?: boolean;
+  has_attachments?: boolean | undefined;
   /**
    * Words and "phrases" that must all occur in subject, addresses or text; OR between alternatives; word* matches a
    * prefix, - excludes; operators from: to: subject: label: filename: has:attachment before: after:, others are an
    * error. A code is found with and without its spaces. The best matches come first.
    */
-  q?: string;
+  q?: string | undefined;
   /** Created before. */
-  before?: string;
+  before?: string | undefined;
   /** Created at or after. */
-  after?: string;
+  after?: string | undefined;
   /**
    * compact: sender, subject, preview, labels, signals, codes, links, invites and times; full: with bodies and
    * headers; agent: AgentMessage, with the first 500 characters of the text. Default "summary".
    */
-  view?: 'compact' | 'summary' | 'full' | 'agent';
+  view?: 'compact' | 'summary' | 'full' | 'agent' | undefined;
 }
 
 export interface MessagesGetParams {
   /** agent: an AgentMessage, one flat shape without empty fields. Default "full". */
-  view?: types.MessageView;
+  view?: types.MessageView | undefined;
   /** view=agent: markdown keeps headings, lists, tables and links of the HTML body. Default: text. */
-  format?: types.TextFormat;
+  format?: types.TextFormat | undefined;
   /** view=agent: cuts the text. Default: 20,000. 1 to 500000. */
-  max_chars?: number;
+  max_chars?: number | undefined;
   /** view=agent: where the text starts; next_offset of the part before. 0 to 10000000. */
-  offset?: number;
+  offset?: number | undefined;
   /** all: every link of the message, also those of kind other, at most 500. Default "key". */
-  links?: 'key' | 'all';
+  links?: 'key' | 'all' | undefined;
 }
 
 export interface MessagesCancelParams {
   /** agent: an AgentMessage, one flat shape without empty fields. Default "full". */
-  view?: types.MessageView;
+  view?: types.MessageView | undefined;
 }
 
 export type MessagesSendBatchParams = types.SendMessages;
 
 export interface MessagesWaitParams {
   /** How long to wait; proxies must allow responses that take this long. 1 to 300; default 30. */
-  timeout_seconds?: number;
+  timeout_seconds?: number | undefined;
   /** agent: an AgentMessage, one flat shape without empty fields. Default "full". */
-  view?: types.MessageView;
+  view?: types.MessageView | undefined;
   /** view=agent: markdown keeps headings, lists, tables and links of the HTML body. Default: text. */
-  format?: types.TextFormat;
+  format?: types.TextFormat | undefined;
   /** view=agent: cuts the text. Default: 20,000. 1 to 500000. */
-  max_chars?: number;
+  max_chars?: number | undefined;
   /** code: only a message with a one-time code (codes is not empty). */
-  for?: 'code';
+  for?: 'code' | undefined;
   /** The sender: an address (ada@people.example) or a domain (people.example); case-insensitive. */
-  from?: string;
+  from?: string | undefined;
   /** Part of the subject, case-insensitive. */
-  subject?: string;
+  subject?: string | undefined;
   /**
    * Id of the last message seen, or a time: a message that arrived later is returned immediately. Default: 30 seconds
    * ago. In a loop, pass the id of the last message: none is missed or repeated.
    */
-  since?: string;
+  since?: string | undefined;
 }
 
 export interface MessagesWaitUntilSettledParams {
   /** How long to wait; proxies must allow responses that take this long. 1 to 300; default 30. */
-  timeout_seconds?: number;
+  timeout_seconds?: number | undefined;
   /** agent: an AgentMessage, one flat shape without empty fields. Default "full". */
-  view?: types.MessageView;
+  view?: types.MessageView | undefined;
   /** view=agent: markdown keeps headings, lists, tables and links of the HTML body. Default: text. */
-  format?: types.TextFormat;
+  format?: types.TextFormat | undefined;
   /** view=agent: cuts the text. Default: 20,000. 1 to 500000. */
-  max_chars?: number;
+  max_chars?: number | undefined;
 }
 
 export interface MessagesAddLabelsParams extends types.ChangeLabels {
   /** agent: an AgentMessage, one flat shape without empty fields. Default "full". */
-  view?: types.MessageView;
+  view?: types.MessageView | undefined;
 }
 
 export type MessagesChangeLabelsParams = types.ChangeLabelsOfMany;
 
 export interface MessagesRemoveLabelsParams extends types.ChangeLabels {
   /** agent: an AgentMessage, one flat shape without empty fields. Default "full". */
-  view?: types.MessageView;
+  view?: types.MessageView | undefined;
 }
 
 export interface MessagesRemoveLabelParams {
   /** agent: an AgentMessage, one flat shape without empty fields. Default "full". */
-  view?: types.MessageView;
+  view?: types.MessageView | undefined;
 }
 
 export interface MessagesDismissInjectionParams {
   /** agent: an AgentMessage, one flat shape without empty fields. Default "full". */
-  view?: types.MessageView;
+  view?: types.MessageView | undefined;
 }
 
 export interface MessagesReplyParams extends types.ReplyToMessage {
   /** agent: an AgentMessage, one flat shape without empty fields. Default "full". */
-  view?: types.MessageView;
+  view?: types.MessageView | undefined;
 }
 
 export interface MessagesForwardParams extends types.ForwardMessage {
   /** agent: an AgentMessage, one flat shape without empty fields. Default "full". */
-  view?: types.MessageView;
+  view?: types.MessageView | undefined;
 }
 
 export class MessagesResource<Receipts extends boolean = false> extends Resource {
@@ -1466,27 +1485,39 @@ export class MessagesResource<Receipts extends boolean = false> extends Resource
    * Permission: `messages:send`.
    * May fail with 403, 404, 409, 413, 422.
    */
-  send(inboxId: string, params: MessagesSendParams & { view?: 'full' }, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.Draft, types.MinimalMessage | types.MinimalDraft>>;
+  send(inboxId: string, params: MessagesSendParams & { view?: Exclude<MessagesSendParams['view'], 'agent'> }, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.Draft, types.MinimalMessage | types.MinimalDraft>>;
+  /**
+   * Send a message.
+   * The full response requires messages:read; without it only the minimal response is returned.
+   * Permission: `messages:send`.
+   * May fail with 403, 404, 409, 413, 422.
+   */
+  send(inboxId: string, params: MessagesSendParams, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.Draft | types.AgentMessage, types.MinimalMessage | types.MinimalDraft>>;
   send(inboxId: string, params: MessagesSendParams, options?: RequestOptions): Answer<never> {
     return this.requester.call({ verb: 'POST', path: path`/api/v1/inboxes/${inboxId}/messages`, query: { view: 'view' }, body: true, idempotent: true, params, options });
   }
 
   /**
    * List the messages of an inbox.
-   * Newest first. For what arrived after a message that you know: GET
-   * /api/v1/inboxes/{id}/messages/wait?since={message id}.
+   * Newest first. For what arrived after a message that you know: `messages.wait` with `since`.
    * Permission: `messages:read`.
    * May fail with 403, 404.
    */
   list(inboxId: string, params: MessagesListParams & { view: 'agent' }, options?: RequestOptions): PageAnswer<types.AgentMessage>;
   /**
    * List the messages of an inbox.
-   * Newest first. For what arrived after a message that you know: GET
-   * /api/v1/inboxes/{id}/messages/wait?since={message id}.
+   * Newest first. For what arrived after a message that you know: `messages.wait` with `since`.
    * Permission: `messages:read`.
    * May fail with 403, 404.
    */
-  list(inboxId: string, params?: MessagesListParams & { view?: 'full' }, options?: RequestOptions): PageAnswer<types.MessageListItem>;
+  list(inboxId: string, params?: MessagesListParams & { view?: Exclude<MessagesListParams['view'], 'agent'> }, options?: RequestOptions): PageAnswer<types.MessageListItem>;
+  /**
+   * List the messages of an inbox.
+   * Newest first. For what arrived after a message that you know: `messages.wait` with `since`.
+   * Permission: `messages:read`.
+   * May fail with 403, 404.
+   */
+  list(inboxId: string, params: MessagesListParams, options?: RequestOptions): PageAnswer<types.MessageListItem | types.AgentMessage>;
   list(inboxId: string, params?: MessagesListParams, options?: RequestOptions): PageAnswer<never> {
     return this.requester.list({ verb: 'GET', path: path`/api/v1/inboxes/${inboxId}/messages`, query: { limit: 'limit', cursor: 'cursor', order: 'order', direction: 'direction', status: 'status', label: 'label', thread_id: 'thread_id', from: 'from', to: 'to', subject: 'subject', has_attachments: 'has_attachments', q: 'q', before: 'before', after: 'after', view: 'view' }, params, options });
   }
@@ -1502,7 +1533,13 @@ export class MessagesResource<Receipts extends boolean = false> extends Resource
    * Permission: `messages:read`.
    * May fail with 403, 404.
    */
-  listAll(params?: MessagesListAllParams & { view?: 'full' }, options?: RequestOptions): PageAnswer<types.MessageListItem>;
+  listAll(params?: MessagesListAllParams & { view?: Exclude<MessagesListAllParams['view'], 'agent'> }, options?: RequestOptions): PageAnswer<types.MessageListItem>;
+  /**
+   * List the messages of the environment.
+   * Permission: `messages:read`.
+   * May fail with 403, 404.
+   */
+  listAll(params: MessagesListAllParams, options?: RequestOptions): PageAnswer<types.MessageListItem | types.AgentMessage>;
   listAll(params?: MessagesListAllParams, options?: RequestOptions): PageAnswer<never> {
     return this.requester.list({ verb: 'GET', path: '/api/v1/messages', query: { limit: 'limit', cursor: 'cursor', order: 'order', direction: 'direction', status: 'status', label: 'label', thread_id: 'thread_id', from: 'from', to: 'to', subject: 'subject', has_attachments: 'has_attachments', q: 'q', before: 'before', after: 'after', view: 'view' }, params, options });
   }
@@ -1518,7 +1555,13 @@ export class MessagesResource<Receipts extends boolean = false> extends Resource
    * Permission: `messages:read`.
    * May fail with 403, 404.
    */
-  get(messageId: string, params?: MessagesGetParams & { view?: 'full' }, options?: RequestOptions): Answer<types.Message>;
+  get(messageId: string, params?: MessagesGetParams & { view?: Exclude<MessagesGetParams['view'], 'agent'> }, options?: RequestOptions): Answer<types.Message>;
+  /**
+   * Get a message.
+   * Permission: `messages:read`.
+   * May fail with 403, 404.
+   */
+  get(messageId: string, params: MessagesGetParams, options?: RequestOptions): Answer<types.Message | types.AgentMessage>;
   get(messageId: string, params?: MessagesGetParams, options?: RequestOptions): Answer<never> {
     return this.requester.call({ verb: 'GET', path: path`/api/v1/messages/${messageId}`, query: { view: 'view', format: 'format', max_chars: 'max_chars', offset: 'offset', links: 'links' }, params, options });
   }
@@ -1546,7 +1589,14 @@ export class MessagesResource<Receipts extends boolean = false> extends Resource
    * Permission: `messages:send`.
    * May fail with 403, 404, 409, 413, 422.
    */
-  cancel(messageId: string, params?: MessagesCancelParams & { view?: 'full' }, options?: RequestOptions): Answer<Changed<Receipts, types.Message, types.MinimalMessage>>;
+  cancel(messageId: string, params?: MessagesCancelParams & { view?: Exclude<MessagesCancelParams['view'], 'agent'> }, options?: RequestOptions): Answer<Changed<Receipts, types.Message, types.MinimalMessage>>;
+  /**
+   * Cancel a message, or its recipients that have not been transmitted to.
+   * The full response requires messages:read; without it only the minimal response is returned.
+   * Permission: `messages:send`.
+   * May fail with 403, 404, 409, 413, 422.
+   */
+  cancel(messageId: string, params: MessagesCancelParams, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.AgentMessage, types.MinimalMessage>>;
   cancel(messageId: string, params?: MessagesCancelParams, options?: RequestOptions): Answer<never> {
     return this.requester.call({ verb: 'POST', path: path`/api/v1/messages/${messageId}/cancel`, query: { view: 'view' }, idempotent: true, params, options });
   }
@@ -1575,7 +1625,13 @@ export class MessagesResource<Receipts extends boolean = false> extends Resource
    * Permission: `messages:read`.
    * May fail with 403, 404.
    */
-  wait(inboxId: string, params?: MessagesWaitParams & { view?: 'full' }, options?: RequestOptions): Answer<types.Message | types.TimedOut>;
+  wait(inboxId: string, params?: MessagesWaitParams & { view?: Exclude<MessagesWaitParams['view'], 'agent'> }, options?: RequestOptions): Answer<types.Message | types.TimedOut>;
+  /**
+   * Wait for an incoming message.
+   * Permission: `messages:read`.
+   * May fail with 403, 404.
+   */
+  wait(inboxId: string, params: MessagesWaitParams, options?: RequestOptions): Answer<types.Message | types.TimedOut | types.AgentMessage>;
   wait(inboxId: string, params?: MessagesWaitParams, options?: RequestOptions): Answer<never> {
     return this.requester.call({ verb: 'GET', path: path`/api/v1/inboxes/${inboxId}/messages/wait`, query: { timeout_seconds: 'timeout_seconds', view: 'view', format: 'format', max_chars: 'max_chars', for: 'for', from: 'from', subject: 'subject', since: 'since' }, params, options });
   }
@@ -1595,7 +1651,15 @@ export class MessagesResource<Receipts extends boolean = false> extends Resource
    * Permission: `messages:read`.
    * May fail with 403, 404.
    */
-  waitUntilSettled(messageId: string, params?: MessagesWaitUntilSettledParams & { view?: 'full' }, options?: RequestOptions): Answer<types.Message | types.TimedOut>;
+  waitUntilSettled(messageId: string, params?: MessagesWaitUntilSettledParams & { view?: Exclude<MessagesWaitUntilSettledParams['view'], 'agent'> }, options?: RequestOptions): Answer<types.Message | types.TimedOut>;
+  /**
+   * Wait until the outcome of a message is known.
+   * Answers when every recipient is settled: delivered, bounced, complained, suppressed, rejected, or sent by a relay
+   * that reports no deliveries. A canceled, failed or received message is settled.
+   * Permission: `messages:read`.
+   * May fail with 403, 404.
+   */
+  waitUntilSettled(messageId: string, params: MessagesWaitUntilSettledParams, options?: RequestOptions): Answer<types.Message | types.TimedOut | types.AgentMessage>;
   waitUntilSettled(messageId: string, params?: MessagesWaitUntilSettledParams, options?: RequestOptions): Answer<never> {
     return this.requester.call({ verb: 'GET', path: path`/api/v1/messages/${messageId}/wait`, query: { timeout_seconds: 'timeout_seconds', view: 'view', format: 'format', max_chars: 'max_chars' }, params, options });
   }
@@ -1613,7 +1677,14 @@ export class MessagesResource<Receipts extends boolean = false> extends Resource
    * Permission: `messages:write`.
    * May fail with 403, 404, 409, 413, 422.
    */
-  addLabels(messageId: string, params: MessagesAddLabelsParams & { view?: 'full' }, options?: RequestOptions): Answer<Changed<Receipts, types.Message, types.MinimalMessage>>;
+  addLabels(messageId: string, params: MessagesAddLabelsParams & { view?: Exclude<MessagesAddLabelsParams['view'], 'agent'> }, options?: RequestOptions): Answer<Changed<Receipts, types.Message, types.MinimalMessage>>;
+  /**
+   * Add labels to a message.
+   * The full response requires messages:read; without it only the minimal response is returned.
+   * Permission: `messages:write`.
+   * May fail with 403, 404, 409, 413, 422.
+   */
+  addLabels(messageId: string, params: MessagesAddLabelsParams, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.AgentMessage, types.MinimalMessage>>;
   addLabels(messageId: string, params: MessagesAddLabelsParams, options?: RequestOptions): Answer<never> {
     return this.requester.call({ verb: 'POST', path: path`/api/v1/messages/${messageId}/labels`, query: { view: 'view' }, body: true, idempotent: true, params, options });
   }
@@ -1642,7 +1713,14 @@ export class MessagesResource<Receipts extends boolean = false> extends Resource
    * Permission: `messages:write`.
    * May fail with 403, 404, 409, 413, 422.
    */
-  removeLabels(messageId: string, params: MessagesRemoveLabelsParams & { view?: 'full' }, options?: RequestOptions): Answer<Changed<Receipts, types.Message, types.MinimalMessage>>;
+  removeLabels(messageId: string, params: MessagesRemoveLabelsParams & { view?: Exclude<MessagesRemoveLabelsParams['view'], 'agent'> }, options?: RequestOptions): Answer<Changed<Receipts, types.Message, types.MinimalMessage>>;
+  /**
+   * Remove labels from a message.
+   * The full response requires messages:read; without it only the minimal response is returned.
+   * Permission: `messages:write`.
+   * May fail with 403, 404, 409, 413, 422.
+   */
+  removeLabels(messageId: string, params: MessagesRemoveLabelsParams, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.AgentMessage, types.MinimalMessage>>;
   removeLabels(messageId: string, params: MessagesRemoveLabelsParams, options?: RequestOptions): Answer<never> {
     return this.requester.call({ verb: 'POST', path: path`/api/v1/messages/${messageId}/labels/remove`, query: { view: 'view' }, body: true, idempotent: true, params, options });
   }
@@ -1660,7 +1738,14 @@ export class MessagesResource<Receipts extends boolean = false> extends Resource
    * Permission: `messages:write`.
    * May fail with 403, 404, 409, 413.
    */
-  removeLabel(messageId: string, label: string, params?: MessagesRemoveLabelParams & { view?: 'full' }, options?: RequestOptions): Answer<Changed<Receipts, types.Message, types.MinimalMessage>>;
+  removeLabel(messageId: string, label: string, params?: MessagesRemoveLabelParams & { view?: Exclude<MessagesRemoveLabelParams['view'], 'agent'> }, options?: RequestOptions): Answer<Changed<Receipts, types.Message, types.MinimalMessage>>;
+  /**
+   * Remove one label from a message.
+   * The full response requires messages:read; without it only the minimal response is returned.
+   * Permission: `messages:write`.
+   * May fail with 403, 404, 409, 413.
+   */
+  removeLabel(messageId: string, label: string, params: MessagesRemoveLabelParams, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.AgentMessage, types.MinimalMessage>>;
   removeLabel(messageId: string, label: string, params?: MessagesRemoveLabelParams, options?: RequestOptions): Answer<never> {
     return this.requester.call({ verb: 'DELETE', path: path`/api/v1/messages/${messageId}/labels/${label}`, query: { view: 'view' }, params, options });
   }
@@ -1682,7 +1767,16 @@ export class MessagesResource<Receipts extends boolean = false> extends Resource
    * Permission: `messages:approve`.
    * May fail with 403, 404, 409, 413, 422.
    */
-  dismissInjection(messageId: string, params?: MessagesDismissInjectionParams & { view?: 'full' }, options?: RequestOptions): Answer<Changed<Receipts, types.Message, types.MinimalMessage> | undefined>;
+  dismissInjection(messageId: string, params?: MessagesDismissInjectionParams & { view?: Exclude<MessagesDismissInjectionParams['view'], 'agent'> }, options?: RequestOptions): Answer<Changed<Receipts, types.Message, types.MinimalMessage> | undefined>;
+  /**
+   * Dismiss the injection alarm of a message.
+   * For people, not for keys. Ends what the policy after_alarm demands because of this message; drafts that wait for
+   * approval already still wait. Answers 204 if the message was deleted meanwhile. The full response requires
+   * messages:read; without it only the minimal response is returned.
+   * Permission: `messages:approve`.
+   * May fail with 403, 404, 409, 413, 422.
+   */
+  dismissInjection(messageId: string, params: MessagesDismissInjectionParams, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.AgentMessage, types.MinimalMessage> | undefined>;
   dismissInjection(messageId: string, params?: MessagesDismissInjectionParams, options?: RequestOptions): Answer<never> {
     return this.requester.call({ verb: 'POST', path: path`/api/v1/messages/${messageId}/injection/dismiss`, query: { view: 'view' }, idempotent: true, params, options });
   }
@@ -1704,7 +1798,16 @@ export class MessagesResource<Receipts extends boolean = false> extends Resource
    * Permission: `messages:send`.
    * May fail with 403, 404, 409, 413, 422.
    */
-  reply(messageId: string, params: MessagesReplyParams & { view?: 'full' }, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.Draft, types.MinimalMessage | types.MinimalDraft>>;
+  reply(messageId: string, params: MessagesReplyParams & { view?: Exclude<MessagesReplyParams['view'], 'agent'> }, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.Draft, types.MinimalMessage | types.MinimalDraft>>;
+  /**
+   * Reply to a message.
+   * Sends in the same thread, to Reply-To or From of the original; a reply to an outbound message is addressed to its
+   * recipients. Also requires messages:read. The full response requires messages:read; without it only the minimal
+   * response is returned.
+   * Permission: `messages:send`.
+   * May fail with 403, 404, 409, 413, 422.
+   */
+  reply(messageId: string, params: MessagesReplyParams, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.Draft | types.AgentMessage, types.MinimalMessage | types.MinimalDraft>>;
   reply(messageId: string, params: MessagesReplyParams, options?: RequestOptions): Answer<never> {
     return this.requester.call({ verb: 'POST', path: path`/api/v1/messages/${messageId}/reply`, query: { view: 'view' }, body: true, idempotent: true, params, options });
   }
@@ -1724,7 +1827,15 @@ export class MessagesResource<Receipts extends boolean = false> extends Resource
    * Permission: `messages:send`.
    * May fail with 403, 404, 409, 413, 422.
    */
-  forward(messageId: string, params: MessagesForwardParams & { view?: 'full' }, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.Draft, types.MinimalMessage | types.MinimalDraft>>;
+  forward(messageId: string, params: MessagesForwardParams & { view?: Exclude<MessagesForwardParams['view'], 'agent'> }, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.Draft, types.MinimalMessage | types.MinimalDraft>>;
+  /**
+   * Forward a message.
+   * Sends in a new thread, with the header, body and files of the original. Also requires messages:read. The full
+   * response requires messages:read; without it only the minimal response is returned.
+   * Permission: `messages:send`.
+   * May fail with 403, 404, 409, 413, 422.
+   */
+  forward(messageId: string, params: MessagesForwardParams, options?: RequestOptions): Answer<Changed<Receipts, types.Message | types.Draft | types.AgentMessage, types.MinimalMessage | types.MinimalDraft>>;
   forward(messageId: string, params: MessagesForwardParams, options?: RequestOptions): Answer<never> {
     return this.requester.call({ verb: 'POST', path: path`/api/v1/messages/${messageId}/forward`, query: { view: 'view' }, body: true, idempotent: true, params, options });
   }
@@ -1742,47 +1853,47 @@ export class MessagesResource<Receipts extends boolean = false> extends Resource
 
 export interface ThreadsWaitParams {
   /** How long to wait; proxies must allow responses that take this long. 1 to 300; default 30. */
-  timeout_seconds?: number;
+  timeout_seconds?: number | undefined;
   /** agent: an AgentMessage, one flat shape without empty fields. Default "full". */
-  view?: types.MessageView;
+  view?: types.MessageView | undefined;
   /** view=agent: markdown keeps headings, lists, tables and links of the HTML body. Default: text. */
-  format?: types.TextFormat;
+  format?: types.TextFormat | undefined;
   /** view=agent: cuts the text. Default: 20,000. 1 to 500000. */
-  max_chars?: number;
+  max_chars?: number | undefined;
   /** code: only a message with a one-time code (codes is not empty). */
-  for?: 'code';
+  for?: 'code' | undefined;
   /** The sender: an address (ada@people.example) or a domain (people.example); case-insensitive. */
-  from?: string;
+  from?: string | undefined;
   /** Part of the subject, case-insensitive. */
-  subject?: string;
+  subject?: string | undefined;
   /**
    * Id of the last message seen, or a time: a message that arrived later is returned immediately. Default: 30 seconds
    * ago. In a loop, pass the id of the last message: none is missed or repeated.
    */
-  since?: string;
+  since?: string | undefined;
 }
 
 export interface ThreadsGetParams {
   /** agent: each message is an AgentMessage, with the first 500 characters of its text. Default "summary". */
-  view?: 'summary' | 'agent';
+  view?: 'summary' | 'agent' | undefined;
 }
 
 export interface ThreadsListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
 }
 
 export interface ThreadsListAllParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
 }
 
 export class ThreadsResource<Receipts extends boolean = false> extends Resource {
@@ -1801,7 +1912,14 @@ export class ThreadsResource<Receipts extends boolean = false> extends Resource 
    * Permission: `messages:read`.
    * May fail with 403, 404.
    */
-  wait(threadId: string, params?: ThreadsWaitParams & { view?: 'full' }, options?: RequestOptions): Answer<types.Message | types.TimedOut>;
+  wait(threadId: string, params?: ThreadsWaitParams & { view?: Exclude<ThreadsWaitParams['view'], 'agent'> }, options?: RequestOptions): Answer<types.Message | types.TimedOut>;
+  /**
+   * Wait for an incoming message in a thread.
+   * For example for the answer to a message that was sent.
+   * Permission: `messages:read`.
+   * May fail with 403, 404.
+   */
+  wait(threadId: string, params: ThreadsWaitParams, options?: RequestOptions): Answer<types.Message | types.TimedOut | types.AgentMessage>;
   wait(threadId: string, params?: ThreadsWaitParams, options?: RequestOptions): Answer<never> {
     return this.requester.call({ verb: 'GET', path: path`/api/v1/threads/${threadId}/wait`, query: { timeout_seconds: 'timeout_seconds', view: 'view', format: 'format', max_chars: 'max_chars', for: 'for', from: 'from', subject: 'subject', since: 'since' }, params, options });
   }
@@ -1848,9 +1966,9 @@ export class ThreadsResource<Receipts extends boolean = false> extends Resource 
 
 export interface AttachmentsTextParams {
   /** Cuts the text. Default: 20,000. 1 to 500000. */
-  max_chars?: number;
+  max_chars?: number | undefined;
   /** Where the text starts; next_offset of the part before. 0 to 10000000. */
-  offset?: number;
+  offset?: number | undefined;
 }
 
 export class AttachmentsResource<Receipts extends boolean = false> extends Resource {
@@ -1889,15 +2007,15 @@ export class AttachmentsResource<Receipts extends boolean = false> extends Resou
 
 export interface SuppressionsListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
   /** Return only this address. */
-  email?: string;
+  email?: string | undefined;
   /** Only those with this origin. */
-  origin?: 'bounce' | 'complaint' | 'manual' | 'unsubscribe';
+  origin?: 'bounce' | 'complaint' | 'manual' | 'unsubscribe' | undefined;
 }
 
 export type SuppressionsCreateParams = types.CreateSuppression;
@@ -1942,21 +2060,21 @@ export class SuppressionsResource<Receipts extends boolean = false> extends Reso
 
 export interface RefusalsListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
   /** Only of this inbox. */
-  inbox_id?: string;
+  inbox_id?: string | undefined;
   /** inbound: mail to you; outbound: from an email client. */
-  direction?: types.MessageDirection;
+  direction?: types.MessageDirection | undefined;
   /** Only refusals for this reason. */
-  reason?: 'unknown_mailbox' | 'sender_blocked' | 'sender_unauthenticated' | 'receive_limit' | 'catch_all_limit' | 'message_too_large' | 'too_many_hops' | 'too_slow' | 'too_busy' | 'client_disconnected' | 'temporary_failure' | 'wrong_credentials' | 'too_many_logins' | 'not_authenticated' | 'wrong_sender' | 'invalid_recipient' | 'service_paused' | 'too_many_recipients' | 'usage_limit' | 'malformed_message' | 'message_rejected';
+  reason?: 'unknown_mailbox' | 'sender_blocked' | 'sender_unauthenticated' | 'receive_limit' | 'catch_all_limit' | 'message_too_large' | 'too_many_hops' | 'too_slow' | 'too_busy' | 'client_disconnected' | 'temporary_failure' | 'wrong_credentials' | 'too_many_logins' | 'not_authenticated' | 'wrong_sender' | 'invalid_recipient' | 'service_paused' | 'too_many_recipients' | 'usage_limit' | 'malformed_message' | 'message_rejected' | undefined;
   /** Only from this envelope sender. */
-  from?: string;
+  from?: string | undefined;
   /** Only to this recipient. */
-  to?: string;
+  to?: string | undefined;
 }
 
 export class RefusalsResource<Receipts extends boolean = false> extends Resource {
@@ -1978,24 +2096,24 @@ export class RefusalsResource<Receipts extends boolean = false> extends Resource
 
 export interface ListsListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
   /** Environment of an environment-scoped entry. */
-  env_id?: string;
+  env_id?: string | undefined;
   /** Inbox of an inbox-scoped entry; requires env_id if it is not in the environment of the request. */
-  inbox_id?: string;
+  inbox_id?: string | undefined;
 }
 
 export type ListsAddParams = types.CreateListEntry;
 
 export interface ListsRemoveParams {
   /** Environment of an environment-scoped entry. */
-  env_id?: string;
+  env_id?: string | undefined;
   /** Inbox of an inbox-scoped entry; requires env_id if it is not in the environment of the request. */
-  inbox_id?: string;
+  inbox_id?: string | undefined;
 }
 
 export class ListsResource<Receipts extends boolean = false> extends Resource {
@@ -2037,7 +2155,7 @@ export interface ExportsStartOrJoinParams {
   /**
    * Create a new archive even if one is ready, unless it is less than ten minutes old. A running export is joined.
    */
-  fresh?: boolean;
+  fresh?: boolean | undefined;
 }
 
 export class ExportsResource<Receipts extends boolean = false> extends Resource {
@@ -2075,26 +2193,26 @@ export type WebhookEndpointsCreateParams = types.CreateWebhookEndpoint;
 
 export interface WebhookEndpointsListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
 }
 
 export type WebhookEndpointsUpdateParams = types.UpdateWebhookEndpoint;
 
 export interface WebhookEndpointsListDeliveriesParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
   /** Only deliveries with this status. */
-  status?: types.DeliveryStatus;
+  status?: types.DeliveryStatus | undefined;
   /** Only deliveries of this type of event. */
-  event_type?: types.EventType;
+  event_type?: types.EventType | undefined;
 }
 
 export type WebhookEndpointsTestParams = types.SendTestEvent;
@@ -2255,16 +2373,16 @@ export interface MetricsGetActivityParams {
    * Start of the range, rounded down to the hour (UTC). Default: 24 hours before end. At most 31 days before end. A
    * time, or a date such as 2026-11-22 (UTC).
    */
-  start?: string;
+  start?: string | undefined;
   /**
    * End of the range, rounded up to the hour; a date is included to its end. Default: now. A time, or a date such as
    * 2026-11-22 (UTC).
    */
-  end?: string;
+  end?: string | undefined;
   /** Only messages of this inbox. */
-  inbox_id?: string;
+  inbox_id?: string | undefined;
   /** Only messages of inboxes with an address on this domain. */
-  domain?: string;
+  domain?: string | undefined;
 }
 
 export interface MetricsGetDeliverabilityParams {
@@ -2272,16 +2390,16 @@ export interface MetricsGetDeliverabilityParams {
    * Start of the range, rounded down to the hour (UTC). Default: 24 hours before end. At most 366 days before end. A
    * time, or a date such as 2026-11-22 (UTC).
    */
-  start?: string;
+  start?: string | undefined;
   /**
    * End of the range, rounded up to the hour; a date is included to its end. Default: now. A time, or a date such as
    * 2026-11-22 (UTC).
    */
-  end?: string;
+  end?: string | undefined;
   /** Only messages of this inbox. */
-  inbox_id?: string;
+  inbox_id?: string | undefined;
   /** Only messages of inboxes with an address on this domain. */
-  domain?: string;
+  domain?: string | undefined;
 }
 
 export interface MetricsGetSummaryParams {
@@ -2289,16 +2407,16 @@ export interface MetricsGetSummaryParams {
    * Start of the range, rounded down to the hour (UTC). Default: 24 hours before end. At most 366 days before end. A
    * time, or a date such as 2026-11-22 (UTC).
    */
-  start?: string;
+  start?: string | undefined;
   /**
    * End of the range, rounded up to the hour; a date is included to its end. Default: now. A time, or a date such as
    * 2026-11-22 (UTC).
    */
-  end?: string;
+  end?: string | undefined;
   /** Only messages of this inbox. */
-  inbox_id?: string;
+  inbox_id?: string | undefined;
   /** Only messages of inboxes with an address on this domain. */
-  domain?: string;
+  domain?: string | undefined;
 }
 
 export class MetricsResource<Receipts extends boolean = false> extends Resource {
@@ -2343,26 +2461,26 @@ export class MetricsResource<Receipts extends boolean = false> extends Resource 
 
 export interface EventsListParams {
   /** Items per page. 1 to 100; default 25. */
-  limit?: number;
+  limit?: number | undefined;
   /** next_cursor of the previous page. */
-  cursor?: string;
+  cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
-  order?: types.SortOrder;
+  order?: types.SortOrder | undefined;
   /** Only events of this type. */
-  type?: types.EventType;
+  type?: types.EventType | undefined;
   /** Only events of this inbox. */
-  inbox_id?: string;
+  inbox_id?: string | undefined;
   /** Only events about this message (msg_…). */
-  message_id?: string;
+  message_id?: string | undefined;
   /** Only events recorded before this time. */
-  before?: string;
+  before?: string | undefined;
   /** Only events recorded at or after this time. */
-  after?: string;
+  after?: string | undefined;
   /**
    * An event id: lists the events after it, in the requested order. Use order=asc and the last event you received to
    * get everything since, including late commits.
    */
-  starting_after?: string;
+  starting_after?: string | undefined;
 }
 
 export class EventsResource<Receipts extends boolean = false> extends Resource {
@@ -2398,33 +2516,23 @@ export class EventsResource<Receipts extends boolean = false> extends Resource {
 
 /** The groups of operations, for the client. */
 export class Resources<Receipts extends boolean> extends Resource {
-  /** Credentials of agents. */
   readonly me = new MeResource<Receipts>(this.requester);
   /** Settings, members, environments, policies, retention, audit log. */
   readonly organization = new OrganizationResource<Receipts>(this.requester);
-  /** Settings, members, environments, policies, retention, audit log. */
   readonly members = new MembersResource<Receipts>(this.requester);
-  /** Settings, members, environments, policies, retention, audit log. */
   readonly invitations = new InvitationsResource<Receipts>(this.requester);
-  /** Settings, members, environments, policies, retention, audit log. */
   readonly policies = new PoliciesResource<Receipts>(this.requester);
-  /** Settings, members, environments, policies, retention, audit log. */
   readonly auditLog = new AuditLogResource<Receipts>(this.requester);
-  /** Settings, members, environments, policies, retention, audit log. */
   readonly upgradeRequests = new UpgradeRequestsResource<Receipts>(this.requester);
   /** Signing in through the identity provider of an organization. */
   readonly sso = new SsoResource<Receipts>(this.requester);
   /** Counters and limits. */
   readonly usage = new UsageResource<Receipts>(this.requester);
-  /** Counters and limits. */
   readonly requests = new RequestsResource<Receipts>(this.requester);
-  /** Settings, members, environments, policies, retention, audit log. */
   readonly retention = new RetentionResource<Receipts>(this.requester);
   /** Subscriptions with Stripe, if the operator has turned billing on. */
   readonly billing = new BillingResource<Receipts>(this.requester);
-  /** Credentials of agents. */
   readonly apiKeys = new ApiKeysResource<Receipts>(this.requester);
-  /** Credentials of agents. */
   readonly connections = new ConnectionsResource<Receipts>(this.requester);
   /** Custom domains and their DNS records. */
   readonly domains = new DomainsResource<Receipts>(this.requester);
@@ -2432,7 +2540,6 @@ export class Resources<Receipts extends boolean> extends Resource {
   readonly inboxes = new InboxesResource<Receipts>(this.requester);
   /** Unsent messages: compose, schedule, ask for approval, send. */
   readonly drafts = new DraftsResource<Receipts>(this.requester);
-  /** Unsent messages: compose, schedule, ask for approval, send. */
   readonly approvedRecipients = new ApprovedRecipientsResource<Receipts>(this.requester);
   /** Send, reply, forward, search, label, and wait for mail. */
   readonly messages = new MessagesResource<Receipts>(this.requester);
@@ -2440,19 +2547,14 @@ export class Resources<Receipts extends boolean> extends Resource {
   readonly threads = new ThreadsResource<Receipts>(this.requester);
   /** Upload files before they are sent, and download received ones. */
   readonly attachments = new AttachmentsResource<Receipts>(this.requester);
-  /** Suppressions, allow and block lists. */
   readonly suppressions = new SuppressionsResource<Receipts>(this.requester);
-  /** Send, reply, forward, search, label, and wait for mail. */
   readonly refusals = new RefusalsResource<Receipts>(this.requester);
-  /** Suppressions, allow and block lists. */
   readonly lists = new ListsResource<Receipts>(this.requester);
   /** All data of an organization as one archive. */
   readonly exports = new ExportsResource<Receipts>(this.requester);
   /** Receivers of events. */
   readonly webhookEndpoints = new WebhookEndpointsResource<Receipts>(this.requester);
-  /** What was sent to receivers, attempt by attempt. */
   readonly webhookDeliveries = new WebhookDeliveriesResource<Receipts>(this.requester);
-  /** What was sent to receivers, attempt by attempt. */
   readonly webhookJobs = new WebhookJobsResource<Receipts>(this.requester);
   /** Counts by hour, and a deliverability score. */
   readonly metrics = new MetricsResource<Receipts>(this.requester);

@@ -355,10 +355,7 @@ export interface BatchResultsData {
   message_id: string | null;
   /** The thread of the message; null without one. */
   thread_id: string | null;
-  /**
-   * The draft that waits for send_at or for approval, instead of a message (GET /api/v1/drafts/{id}/wait); null
-   * otherwise.
-   */
+  /** The draft that waits for send_at or for approval, instead of a message (`drafts.wait`); null otherwise. */
   draft_id: string | null;
   /** Null if the item was accepted. */
   error: ItemProblem | null;
@@ -956,16 +953,26 @@ export interface DraftAttachmentsMeta {
 
 /** Every field is optional: an omitted field is kept, null clears it. */
 export interface DraftFields {
+  /** Recipients. At most 50 items. */
   to?: Address[] | null;
+  /** Copies. At most 50 items. */
   cc?: Address[] | null;
+  /** Blind copies. At most 50 items. */
   bcc?: Address[] | null;
+  /** Reply-To addresses; replies go to the inbox if empty. At most 50 items. */
   reply_to?: Address[] | null;
   subject?: string | null;
   text_body?: string | null;
   html_body?: string | null;
+  /** At most 50 items. */
   labels?: string[] | null;
   headers?: DraftFieldsHeaders | null;
+  /**
+   * Add List-Unsubscribe and List-Unsubscribe-Post (RFC 8058), so that the recipient can unsubscribe with one click.
+   * Needs a single recipient. Default: false.
+   */
   unsubscribe?: boolean | null;
+  /** Files, at most 25 MiB in total. At most 100 items. */
   attachments?: AttachmentInput[] | null;
   thread_id?: string | null;
   /** Id (msg_…) of the message to reply to, not its Message-ID; looked up when the draft is sent. */
@@ -1221,14 +1228,23 @@ export interface ExportProgress {
 }
 
 export interface ForwardMessage {
+  /** Copies. At most 50 items. */
   cc?: Address[] | null;
+  /** Blind copies. At most 50 items. */
   bcc?: Address[] | null;
+  /** Reply-To addresses; replies go to the inbox if empty. At most 50 items. */
   reply_to?: Address[] | null;
   text_body?: string | null;
   html_body?: string | null;
+  /** At most 50 items. */
   labels?: string[] | null;
   headers?: DraftFieldsHeaders | null;
+  /**
+   * Add List-Unsubscribe and List-Unsubscribe-Post (RFC 8058), so that the recipient can unsubscribe with one click.
+   * Needs a single recipient. Default: false.
+   */
   unsubscribe?: boolean | null;
+  /** Files, at most 25 MiB in total. At most 100 items. */
   attachments?: AttachmentInput[] | null;
   /**
    * Sends automatically at this time, or immediately if it is in the past: the response is 202 with the scheduled
@@ -2434,8 +2450,8 @@ export interface Offboarding {
   /** Connections of MCP hosts that the person had granted. */
   connections_ended: number;
   /**
-   * Keys of the person that still work, at most 100, newest first; GET /api-keys?created_by_user_id= lists all. The
-   * person may know their tokens: rotate them. At most 100 items.
+   * Keys of the person that still work, at most 100, newest first; `apiKeys.list` with `created_by_user_id` lists
+   * all. The person may know their tokens: rotate them. At most 100 items.
    */
   remaining_keys: ApiKey[];
 }
@@ -2452,7 +2468,7 @@ export interface Organization {
   name: string;
   slug: string;
   status: AnySuspendableStatus;
-  /** Determines the limits: GET /org/limits. */
+  /** Determines the limits: `usage.getLimits`. */
   tier: AnyTier;
   created_at: string;
   updated_at: string;
@@ -2533,9 +2549,9 @@ export interface Policies {
   require_send_approval: 'off' | 'all' | 'external' | (string & {});
   /**
    * What follows a received message whose injection.level is `alarm`. `approval`: for 24 hours, or until a person
-   * dismisses it (POST /api/v1/messages/{id}/injection/dismiss), a person approves what keys and SMTP clients send
-   * from the inbox in its thread, to addresses in it, and to new addresses; and keys that reach the inbox cannot
-   * create or redirect webhook endpoints.
+   * dismisses it (`messages.dismissInjection`), a person approves what keys and SMTP clients send from the inbox in
+   * its thread, to addresses in it, and to new addresses; and keys that reach the inbox cannot create or redirect
+   * webhook endpoints.
    */
   after_alarm: 'approval' | 'none' | (string & {});
   /** Mail that a key sends carries Auto-Submitted (RFC 3834): auto-replied for a reply, else auto-generated. */
@@ -2700,15 +2716,24 @@ export interface ReplayEvents {
 
 /** Requires text_body or html_body; the original is quoted below. */
 export interface ReplyToMessage {
+  /** Copies. At most 50 items. */
   cc?: Address[] | null;
+  /** Blind copies. At most 50 items. */
   bcc?: Address[] | null;
+  /** Reply-To addresses; replies go to the inbox if empty. At most 50 items. */
   reply_to?: Address[] | null;
   /** Null if there is only html_body. */
   text_body: string | null;
   html_body?: string | null;
+  /** At most 50 items. */
   labels?: string[] | null;
   headers?: DraftFieldsHeaders | null;
+  /**
+   * Add List-Unsubscribe and List-Unsubscribe-Post (RFC 8058), so that the recipient can unsubscribe with one click.
+   * Needs a single recipient. Default: false.
+   */
   unsubscribe?: boolean | null;
+  /** Files, at most 25 MiB in total. At most 100 items. */
   attachments?: AttachmentInput[] | null;
   /**
    * Sends automatically at this time, or immediately if it is in the past: the response is 202 with the scheduled
@@ -2799,15 +2824,24 @@ export interface SendDraft {
 export interface SendMessage {
   /** Recipients; empty if only cc or bcc have some. At most 50 items. */
   to: Address[];
+  /** Copies. At most 50 items. */
   cc?: Address[] | null;
+  /** Blind copies. At most 50 items. */
   bcc?: Address[] | null;
+  /** Reply-To addresses; replies go to the inbox if empty. At most 50 items. */
   reply_to?: Address[] | null;
   subject?: string | null;
   text_body?: string | null;
   html_body?: string | null;
+  /** At most 50 items. */
   labels?: string[] | null;
   headers?: DraftFieldsHeaders | null;
+  /**
+   * Add List-Unsubscribe and List-Unsubscribe-Post (RFC 8058), so that the recipient can unsubscribe with one click.
+   * Needs a single recipient. Default: false.
+   */
   unsubscribe?: boolean | null;
+  /** Files, at most 25 MiB in total. At most 100 items. */
   attachments?: AttachmentInput[] | null;
   /**
    * Sends automatically at this time, or immediately if it is in the past: the response is 202 with the scheduled
@@ -3195,9 +3229,9 @@ export interface UpdatePolicies {
   require_send_approval?: 'off' | 'all' | 'external';
   /**
    * What follows a received message whose injection.level is `alarm`. `approval`: for 24 hours, or until a person
-   * dismisses it (POST /api/v1/messages/{id}/injection/dismiss), a person approves what keys and SMTP clients send
-   * from the inbox in its thread, to addresses in it, and to new addresses; and keys that reach the inbox cannot
-   * create or redirect webhook endpoints.
+   * dismisses it (`messages.dismissInjection`), a person approves what keys and SMTP clients send from the inbox in
+   * its thread, to addresses in it, and to new addresses; and keys that reach the inbox cannot create or redirect
+   * webhook endpoints.
    */
   after_alarm?: 'approval' | 'none';
   /** Mail that a key sends carries Auto-Submitted (RFC 3834): auto-replied for a reply, else auto-generated. */
