@@ -164,6 +164,17 @@ def test_the_last_failure_is_raised(server: FaultyServer, runner: Runner) -> Non
     assert len(server.seen) == 1 and limit.value.problem["resets_at"] == "2026-12-01T00:00:00.000Z"
 
 
+def test_a_change_with_if_match_and_a_tool_are_not_repeated_after_a_cut_connection(server: FaultyServer, runner: Runner) -> None:
+    server.script(Reply(200, cut_after=0))
+    for use in (
+        lambda client: client.drafts.update("drf_1", subject="a", if_match='"1"'),
+        lambda client: client.call_tool("create_draft", {}),
+    ):
+        with pytest.raises(APIConnectionError):
+            runner.run(use, **options(server))
+    assert len(server.seen) == 2
+
+
 def test_options_of_one_call(server: FaultyServer, runner: Runner) -> None:
     server.script(Reply(500, b"no"))
     own = {"max_retries": 0, "env_id": "env_2", "headers": {"x-mine": "1"}, "query": {"new": True}}

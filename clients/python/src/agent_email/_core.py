@@ -203,7 +203,9 @@ def query_value(value: Any) -> str:
 
 def exchange(request: httpx.Request, max_retries: int, is_repeatable: bool = False, deletes: bool = False) -> Steps:
     """Sends a request until there is an answer that a repeat would not change. Raises APIError and APIConnectionError."""
-    is_repeatable = is_repeatable or request.method != "POST" or "idempotency-key" in request.headers
+    # A change with If-Match may be why the version differs at its repeat.
+    is_harmless = request.method != "POST" and "if-match" not in request.headers
+    is_repeatable = is_repeatable or is_harmless or "idempotency-key" in request.headers
     attempt = 0
     was_maybe_done = False
     while True:

@@ -40,8 +40,8 @@ def list_tools(build: BuildRequest, max_retries: int) -> Steps:
 
 
 def call_tool(build: BuildRequest, max_retries: int, name: str, arguments: Mapping[str, Any]) -> Steps:
-    """What the tool answers, as text for a model: JSON. A refusal is an answer, too, with `code` and `fix`. A repeat of the same
-    send within ten minutes sends once, so a broken connection is no reason to send twice."""
+    """What the tool answers, as text for a model: JSON. A refusal is an answer, too, with `code` and `fix`. After a broken
+    connection it is not repeated: of some tools, a repeat would act twice."""
     result = yield from invoke(build, max_retries, "tools/call", {"name": name, "arguments": dict(arguments)})
     return "\n".join(part["text"] for part in result["content"] if part.get("type") == "text")
 
@@ -49,7 +49,7 @@ def call_tool(build: BuildRequest, max_retries: int, name: str, arguments: Mappi
 def invoke(build: BuildRequest, max_retries: int, method: str, params: Mapping[str, Any]) -> Steps:
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     call = Call("POST", "/mcp", body=body, headers=PROTOCOL, options={"timeout": TOOL_SECONDS})
-    response = yield from exchange(build(call), max_retries, is_repeatable=True)
+    response = yield from exchange(build(call), max_retries, is_repeatable=method == "tools/list")
     message = read_message(response)
     if "error" in message:
         raise AgentEmailError(f"{method}: {message['error'].get('message', 'refused')}")
