@@ -44,8 +44,8 @@ export interface Database {
    */
   transaction<T>(scope: TenantScope, work: (transaction: Transaction) => Promise<T>): Promise<T>;
   /**
-   * Runs `work` in a read-only transaction that sees only the rows of `scope`'s organization, or in `scope.transaction` if
-   * there is one: for use-cases that only show something.
+   * Runs `work` in a read-only transaction that sees only the rows of `scope`'s organization, all of one moment, or in
+   * `scope.transaction` if there is one: for use-cases that only show something.
    */
   read<T>(scope: TenantScope, work: (reader: Reader) => Promise<T>): Promise<T>;
   /**

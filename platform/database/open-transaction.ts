@@ -102,7 +102,8 @@ function joinWrites(client: PoolClient): Connection {
 
 /** All in one round trip. */
 function toBegin({ organizationId, role, isReadOnly = false }: TransactionStart): string {
-  const statements = [isReadOnly ? 'begin read only' : 'begin'];
+  // All statements that only read see one moment: a message never has the status of before and the recipients of after.
+  const statements = [isReadOnly ? 'begin isolation level repeatable read, read only' : 'begin'];
   if (role !== undefined) statements.push(`set local role ${role}`);
   if (organizationId !== undefined)
     statements.push(

@@ -44,5 +44,17 @@ test('if one of them fails, the transaction rolls back with its error after the 
   expect(database.poolUsage()).toMatchObject({ used: 0, waiting: 0 });
 });
 
+test('what a use-case reads in several statements is of one moment', async () => {
+  await using reader = toDisposable(createDatabase({ url: testStack().postgres.workerUrl, poolSize: 1 }));
+  await using writer = toDisposable(createDatabase({ url: testStack().postgres.workerUrl, poolSize: 1 }));
+  const snapshot = sql`select pg_current_snapshot()::text as snapshot`;
+  const [before, after] = await reader.read(scope, async ({ db }) => {
+    const first = await query({ db }, snapshot);
+    await writer.systemTransaction((other) => query(other, sql`select pg_current_xact_id()`));
+    return [first, await query({ db }, snapshot)];
+  });
+  expect(after).toEqual(before);
+});
+
 const toDisposable = <Closable extends { close(): Promise<void> }>(closable: Closable) =>
   Object.assign(closable, { [Symbol.asyncDispose]: () => closable.close() });
