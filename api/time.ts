@@ -1,5 +1,8 @@
 import { invalid } from '../platform/errors.ts';
 
+/** A day, or a time of RFC 3339, with or without seconds and zone. */
+const ISO_TIME = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$/i;
+
 /**
  * Parses a time.
  *
@@ -7,7 +10,8 @@ import { invalid } from '../platform/errors.ts';
  * @throws AppError `validation_error` for an invalid time or one before 1970.
  */
 export function parseTime(path: string, text: string): Date {
-  const time = new Date(text);
+  // Date also reads what only its own toString writes, and years as numbers.
+  const time = ISO_TIME.test(text) ? new Date(text) : new Date(Number.NaN);
   const year = time.getUTCFullYear();
   if (year >= 1970 && year <= 9999) return time;
   throw invalid(

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import type { ApiKey } from '../../domain/api-keys/api-key.entity.ts';
-import { KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { AGENT_PERMISSIONS, KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { singleLineText } from '../messages/addresses.ts';
 import {
   enumOf,
@@ -20,10 +20,8 @@ const PreviousToken = strictObject({
   last_used_at: nullableTimestamp('Whether clients still use it.'),
 });
 
-const permissions = Type.Array(enumOf(KEY_PERMISSIONS), {
-  maxItems: KEY_PERMISSIONS.length,
-  uniqueItems: true,
-});
+const permissions = (options: { description?: string } = {}) =>
+  Type.Array(enumOf(KEY_PERMISSIONS), { maxItems: KEY_PERMISSIONS.length, uniqueItems: true, ...options });
 
 const allowedCidrs = Type.Array(text(64), {
   maxItems: 100,
@@ -61,7 +59,11 @@ export const CreatedApiKey = resource(
 export const CreateApiKey = strictObject(
   {
     name: singleLineText(255, { minLength: 1 }),
-    permissions: Type.Optional(permissions),
+    permissions: Type.Optional(
+      permissions({
+        description: `Default: those of an agent, as far as the creating key or person has them: ${AGENT_PERMISSIONS.join(', ')}.`,
+      }),
+    ),
     env_id: Type.Optional(
       orNull(text(128, { minLength: 1, description: 'Default: the binding of the creating key.' })),
     ),
@@ -89,7 +91,7 @@ export const CreateApiKey = strictObject(
 export const UpdateApiKey = strictObject(
   {
     name: Type.Optional(singleLineText(255, { minLength: 1 })),
-    permissions: Type.Optional(permissions),
+    permissions: Type.Optional(permissions()),
     expires_at: Type.Optional(
       Type.Unsafe<string | null>({
         type: ['string', 'null'],

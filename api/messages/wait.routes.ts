@@ -4,6 +4,7 @@ import { type Static, Type } from 'typebox';
 import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import type { MessageCriteria, MessageWaitService } from '../../domain/messages/message-wait.service.ts';
 import type { OutcomeWaitService } from '../../domain/outbound/outcome-wait.service.ts';
+import { invalid } from '../../platform/errors.ts';
 import { isId } from '../../platform/ids.ts';
 import { answerWhenFound, TimedOut, timeout } from '../plugins/held-answers.ts';
 import type { OpenResponses } from '../plugins/open-responses.ts';
@@ -139,5 +140,11 @@ function readCriteria({ from: sender, subject, since, for: wanted }: WaitQuery):
   const criteria = { from, subject, hasCode: wanted === 'code' };
   if (since === undefined) return criteria;
   if (isId('message', since)) return { ...criteria, since: { messageId: since } };
+  if (!/^\d/.test(since))
+    throw invalid(
+      '/query/since',
+      'must be the id of a message (msg_…), or a valid time',
+      'Use the id of the last message that you saw, or a time such as 2026-11-21T09:30:00.000Z.',
+    );
   return { ...criteria, since: { time: parseTime('/query/since', since) } };
 }

@@ -45,12 +45,16 @@ export function readGuides(): Guide[] {
 
 const MAX_DESCRIPTION = 200;
 
-/** The first sentences, as far as they fit. */
-function shorten(text: string): string {
-  if (text.length <= MAX_DESCRIPTION) return text;
-  const cut = text.slice(0, MAX_DESCRIPTION);
-  const end = Math.max(cut.lastIndexOf('. '), cut.lastIndexOf(': '));
-  return end > 60 ? `${cut.slice(0, end)}.` : `${cut.slice(0, cut.lastIndexOf(' '))} …`;
+/** The first whole sentences, as far as they fit. What a colon or a list would end is not whole. */
+export function shorten(text: string): string {
+  const [first = '', ...others] = text.split(/(?<=[.!?:])\s+(?=["`*(]?[A-Z])/);
+  let short = first;
+  for (const sentence of others) {
+    if (short.length + sentence.length >= MAX_DESCRIPTION || !/[.!?]\W*$/.test(sentence)) break;
+    short += ` ${sentence}`;
+  }
+  if (short.length > MAX_DESCRIPTION) return `${short.slice(0, short.lastIndexOf(' ', MAX_DESCRIPTION))} …`;
+  return short.replace(/:$/, '.');
 }
 
 /** Links between guides that lead to no page or heading. */

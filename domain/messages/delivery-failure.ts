@@ -55,7 +55,7 @@ function classify({
   if (status === 'suppressed')
     return {
       type: 'Permanent',
-      next: 'It was not sent: the address is suppressed. Use another address. If the suppression is wrong, DELETE /suppressions/{email} and send again.',
+      next: 'It was not sent: the address is suppressed. Use another address. If the suppression is wrong, DELETE /suppressions/{email}, which needs the permission suppressions:manage, and send again.',
     };
   const { type, subType } = classifyBounce(statusCode, diagnosticCode);
   if (type === 'Transient') return { type, next: 'The problem is temporary. Send it again later.' };

@@ -186,7 +186,7 @@ const CHECKS: readonly GateCheck[] = [
         reason: 'blocked_recipient',
         detail: `Every recipient is suppressed: ${summarize(descriptions)}.`,
         code: 'message_rejected',
-        fix: 'Send to other addresses, or delete a suppression that is known to be wrong: DELETE /api/v1/suppressions/{email}.',
+        fix: 'Send to other addresses, or delete a suppression that is known to be wrong: DELETE /api/v1/suppressions/{email}, with the permission suppressions:manage.',
       };
     },
   },

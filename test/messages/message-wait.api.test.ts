@@ -310,11 +310,22 @@ test.each([
   ['?timeout_seconds=0', 'validation_error'],
   ['?timeout_seconds=301', 'validation_error'],
   ['?since=yesterday', 'validation_error'],
+  ['?since=msg_bad', 'validation_error'],
+  [`?since=${encodeURIComponent('Mon Nov 23 2026 22:08:00 GMT+0000')}`, 'validation_error'],
+  ['?since=2026', 'validation_error'],
   ['?since=msg_01jz0000000000000000000000', 'not_found'],
   ['?form=ada@people.example', 'validation_error'],
 ] as const)('rejects %s', async (query, code) => {
   const { path, token } = await arrange();
   expectProblem(await app.call(`${path}${query}`, { token }), code);
+});
+
+test('a since that is neither an id nor a time is told both forms', async () => {
+  const { path, token } = await arrange();
+  const { errors } = (await app.call(`${path}?since=msg_bad`, { token })).json<{
+    errors: { path: string; message: string }[];
+  }>();
+  expect(errors).toMatchObject([{ message: 'must be the id of a message (msg_…), or a valid time' }]);
 });
 
 test('returns 404 for inaccessible inboxes and messages', async () => {

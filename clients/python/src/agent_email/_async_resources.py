@@ -1422,7 +1422,10 @@ class AsyncApiKeys(AsyncGroup[R]):
         Needs the permission `keys:manage`.
 
         Args:
-            permissions: (at most 32 items)
+            permissions: Default: those of an agent, as far as the creating key or person has them: inboxes:read,
+                inboxes:write, drafts:read, drafts:write, messages:read, messages:write, messages:send, threads:read,
+                webhooks:read, webhooks:manage, events:read, metrics:read, suppressions:read, lists:read, domains:read,
+                usage:read. (at most 32 items)
             env_id: Default: the binding of the creating key.
             expires_at: Not later than the expiry of the creating key, which is the default.
             allowed_cidrs: Addresses and CIDR ranges that may use the key, within those of the creating key, which

@@ -446,7 +446,12 @@ export interface Connection {
 
 export interface CreateApiKey {
   name: string;
-  /** At most 32 items. */
+  /**
+   * Default: those of an agent, as far as the creating key or person has them: inboxes:read, inboxes:write,
+   * drafts:read, drafts:write, messages:read, messages:write, messages:send, threads:read, webhooks:read,
+   * webhooks:manage, events:read, metrics:read, suppressions:read, lists:read, domains:read, usage:read. At most 32
+   * items.
+   */
   permissions?: Permission[];
   /** Default: the binding of the creating key. */
   env_id?: string | null;
