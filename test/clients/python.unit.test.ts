@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { NAVIGATION } from '../../dev/docs/navigation.ts';
 import { readOpenApiDocuments } from '../../dev/openapi/documents.ts';
 import { findPython, PYTHON_CLIENT, preparePython } from '../../dev/python-environment.ts';
 
@@ -20,14 +21,33 @@ const CACHE = resolve('.cache');
 const folder = mkdtempSync(join(tmpdir(), 'agent-email-python-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The files of the client that people write, without the optional entry points for tools. */
+/** Generated, or only a list of names. */
+const NOT_WRITTEN = /^(?:types|params|_resources|_async_resources|_error_codes|__init__)\.py$/;
+/** Loaded only by those who offer tools to a model. */
+const ENTRY_POINTS = /^(?:_tools|langchain|openai_agents)\.py$/;
+/** The core of the client, which people write. */
 const WRITTEN = readdirSync(join(PYTHON_CLIENT, 'src/agent_email')).filter(
-  (name) =>
-    name.endsWith('.py') &&
-    !/^(types|params|_resources|_async_resources|_error_codes|_tools|openai_agents|langchain)\.py$/.test(
-      name,
-    ),
+  (name) => name.endsWith('.py') && !NOT_WRITTEN.test(name) && !ENTRY_POINTS.test(name),
 );
+
+/** What samples of the guides take for granted. */
+const GIVEN = `from typing import Mapping
+from agent_email import AgentEmail
+client = AgentEmail()
+body: bytes = b""
+headers: Mapping[str, str] = {}
+secret: str = ""
+`;
+
+/** The programs of a guide. The blocks of the quickstart are one; others stand alone. Those of the recipes run in a test of their own. */
+function readPythonSamples(file: string, slug: string): { name: string; code: string }[] {
+  const blocks = [...readFileSync(resolve(file), 'utf8').matchAll(/^```python\n([\s\S]*?)^```$/gm)];
+  const codes = blocks.map(([, code = '']) => code);
+  const name = slug.replace(/\W/g, '_') || 'index';
+  if (slug === 'quickstart') return [{ name, code: codes.join('\n') }];
+  // A block that declares a name of its own otherwise declares it twice.
+  return codes.map((code) => ({ name, code: /^headers = /m.test(code) ? code : GIVEN + code }));
+}
 
 /** Lines of code: without blank lines, comments and docstrings. */
 function countCode(text: string): number {
@@ -35,7 +55,7 @@ function countCode(text: string): number {
   return code.filter((line) => line.trim() !== '' && !line.trim().startsWith('#')).length;
 }
 
-test('the written part of the Python client has at most 1,000 lines of code', () => {
+test('the core of the Python client has at most 1,000 lines of code', () => {
   const lines = WRITTEN.map((name) =>
     countCode(readFileSync(join(PYTHON_CLIENT, 'src/agent_email', name), 'utf8')),
   );
@@ -63,16 +83,9 @@ describeIfInstalled('the Python client', () => {
   test('passes its own tests, for every operation of the document', async () => {
     const document = join(folder, 'openapi.json');
     writeFileSync(document, (await readOpenApiDocuments(['/openapi.json'])).get('/openapi.json') ?? '');
-    const args = [
-      '-m',
-      'pytest',
-      '-q',
-      '-p',
-      'no:cacheprovider',
-      '--ignore',
-      'tests/test_service.py',
-      'tests',
-    ];
+    // Those of the running service are run by python.e2e.test.ts.
+    const selected = ['tests', '--ignore=tests/test_service.py'];
+    const args = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', ...selected];
     const output = await run(python, args, { PYTHONPATH: 'src', AGENT_EMAIL_OPENAPI: document });
     expect(output).toMatch(/\n\d{3} passed in /);
   });
@@ -84,6 +97,20 @@ describeIfInstalled('the Python client', () => {
     expect(await run(python, [...args, 'src/agent_email', 'tests'], { MYPYPATH: 'src:tests' })).toContain(
       'Success',
     );
+  });
+
+  test('has samples in the guides that pass mypy --strict', async () => {
+    const files = NAVIGATION.flatMap(({ guides }) => guides)
+      .filter(({ slug }) => slug !== 'recipes')
+      .flatMap(({ file, slug }) => readPythonSamples(file, slug));
+    expect(files.length).toBeGreaterThan(8);
+    const samples = join(folder, 'samples');
+    mkdirSync(samples);
+    for (const [index, { name, code }] of files.entries())
+      writeFileSync(join(samples, `${name}_${index}.py`), code);
+    const args = ['-m', 'mypy', '--strict', '--python-version', '3.10', '--cache-dir', join(folder, 'mypy')];
+    const output = await run(python, [...args, samples], { MYPYPATH: resolve(PYTHON_CLIENT, 'src') });
+    expect(output).toContain(`Success: no issues found in ${files.length} source files`);
   });
 
   test('builds a wheel and an sdist with all that a publication needs', async () => {

@@ -160,12 +160,22 @@ test('a code, a decision, labels, files, and a search', async () => {
     labeled.push(one.id);
   expect(labeled).toEqual([id]);
 
+  const attach = () =>
+    client.attach(
+      inbox.id,
+      [
+        { filename: 'small.txt', content: 'small' },
+        { filename: 'large.bin', content: new Uint8Array(1_500_000) },
+      ],
+      { idempotencyKey: 'files' },
+    );
+  const attachments = await attach();
+  // The service returns the same id, so that the send is the same, too.
+  expect(await attach()).toEqual(attachments);
+
   const later = await client.messages.send(inbox.id, {
     ...message('Later'),
-    attachments: await client.attach(inbox.id, [
-      { filename: 'small.txt', content: 'small' },
-      { filename: 'large.bin', content: new Uint8Array(1_500_000) },
-    ]),
+    attachments,
     send_at: new Date(Date.now() + 1_000).toISOString(),
   });
   expect(later.object).toBe('draft');

@@ -103,6 +103,20 @@ describe('a request', () => {
     expect(upload?.body).toContain('filename="b.bin"');
   });
 
+  test('each uploaded file has a key of its own, which a repeat derives again', async () => {
+    await using run = await start((response) =>
+      answerJson(response, 201, { object: 'attachment', id: 'att_1' }),
+    );
+    const files = ['a', 'b', 'c'].map((filename, index) => ({
+      filename,
+      content: new Uint8Array(index === 1 ? 5 : 1_100_000),
+    }));
+    await run.client.attach('inb_1', files, { idempotencyKey: 'report-1', maxRetries: 0 });
+    await run.client.attach('inb_1', files, { idempotencyKey: 'report-1' });
+    const keys = run.server.received.map(({ headers }) => headers['idempotency-key']);
+    expect(keys).toEqual(['report-1:file-1', 'report-1:file-3', 'report-1:file-1', 'report-1:file-3']);
+  });
+
   test('withResponse has the status, the headers and the request id', async () => {
     await using run = await start((response) => answerJson(response, 201, INBOX, { 'x-more': 'yes' }));
     const { data, response, requestId } = await run.client.inboxes.create({}).withResponse();

@@ -23,7 +23,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, Mapping, Optional, Sequence, Union, overload
 
 from . import params, types
-from ._core import NOT_GIVEN, Call, NotGiven, RequestOptions, quoted
+from ._core import NOT_GIVEN, Call, NotGiven, RequestOptions, listed, quoted
 from ._files import UploadInput, read_file
 from ._model import R
 from ._pages import ${prefix}Pages
@@ -47,9 +47,13 @@ ${attributes.join('')}`;
 }
 
 /** The API takes several types in one string. A position that is not known yet is None. */
-const STREAM_TYPES: Record<string, { type: string }> = {
-  types: { type: 'Union[str, Sequence[str]]' },
-  after: { type: 'Optional[str]' },
+const STREAM_ARGUMENTS: Record<string, Pick<Argument, 'type' | 'description'>> = {
+  types: { type: 'Sequence[params.EventType]', description: 'Only these types. Default: all.' },
+  after: {
+    type: 'Optional[str]',
+    description:
+      'A position that you stored (`last_event_id` of a stream), or the id of an event (evt_…). The stream goes on behind it. None: it begins with the next event.',
+  },
 };
 
 interface Argument {
@@ -119,7 +123,7 @@ class GroupPrinter {
       // A stream sends its position itself, and `after` is the first one.
       .filter(({ wireName }) => !(isStream && wireName === 'last-event-id'))
       .map((field) => this.#argument(field))
-      .map((argument) => (isStream ? { ...argument, ...STREAM_TYPES[argument.name] } : argument));
+      .map((argument) => (isStream ? { ...argument, ...STREAM_ARGUMENTS[argument.name] } : argument));
     const reserved = given.find(({ name }) => ['self', 'options', 'idempotency_key', 'file'].includes(name));
     if (reserved) throw new Error(`${method.operationId} has the parameter ${reserved.name}`);
     return given.sort((a, b) => Number(b.required) - Number(a.required));
@@ -141,9 +145,11 @@ class GroupPrinter {
     const inPath = pathParameters.map(({ name }) => `${attribute(name)}: str`);
     const named = args
       .filter(({ name }) => !pathParameters.some((parameter) => attribute(parameter.name) === name))
-      .map(({ name, type, required }) =>
-        required ? `${name}: ${type}` : `${name}: ${orNotGiven(type)} = NOT_GIVEN`,
-      );
+      .map(({ name, type, required }) => {
+        if (required) return `${name}: ${type}`;
+        if (answer.kind === 'events' && name === 'after') return `${name}: ${type} = None`;
+        return `${name}: ${orNotGiven(type)} = NOT_GIVEN`;
+      });
     const file = body.kind === 'file' ? ['file: UploadInput'] : [];
     const rest =
       answer.kind === 'events'
@@ -191,7 +197,7 @@ class GroupPrinter {
   #stream({ path, queryParameters }: Method, args: Argument[]): string {
     const entries = queryParameters
       .filter(({ wireName }) => wireName !== 'after')
-      .map(({ wireName, name }) => `${quote(wireName)}: ${attribute(name)}`);
+      .map((field) => entry(field, args));
     if (!args.some(({ name }) => name === 'after')) throw new Error(`${path} has no after`);
     const items = ['self._client', quote(path), `{${entries.join(', ')}}`, 'after'];
     return call(`return ${this.#prefix}EventStream`, items, '', '        ');
@@ -211,7 +217,7 @@ class GroupPrinter {
         this.#runtime([answer.full, ...(answer.agent ? [answer.agent] : [])], answer.receipt !== null),
       );
     const dictionary = (fields: { wireName: string; name: string }[]) =>
-      lay(fields.map(({ wireName, name }) => `${quote(wireName)}: ${attribute(name)}`));
+      lay(fields.map((field) => entry(field, args)));
     if (queryParameters.length > 0) items.push(`query=${dictionary(queryParameters)}`);
     if (headerParameters.length > 0) items.push(`headers=${dictionary(headerParameters)}`);
     if (body.kind === 'file') items.push('file=read_file(file)');
@@ -259,6 +265,15 @@ class GroupPrinter {
 
 const unite = (parts: string[]): string =>
   parts.length === 1 ? (parts[0] ?? '') : `Union[${parts.join(', ')}]`;
+
+/** How an argument stands in the request: a list is checked, because a string counts as a sequence of strings. */
+function entry({ wireName, name }: { wireName: string; name: string }, args: readonly Argument[]): string {
+  const own = attribute(name);
+  const isList = args.some((argument) => argument.name === own && isOnlyList(argument.type));
+  return `${quote(wireName)}: ${isList ? `listed(${quote(own)}, ${own})` : own}`;
+}
+
+const isOnlyList = (type: string): boolean => /^(?:Optional\[)?Sequence\[/.test(type);
 
 const lay = (entries: string[]): string => {
   const line = `{${entries.join(', ')}}`;

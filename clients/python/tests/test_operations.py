@@ -129,6 +129,9 @@ def check(server: FaultyServer, runner: Runner, verb: str, path: str, operation:
     ids = [f"id/of {name}" for name in re.findall(r"{([^}]+)}", path)]
     files: List[Any] = [("a.txt", b"the file", "text/plain")] if "multipart/form-data" in content else []
     named = {python_name(name): item for name, item in {**query, **headers, **body}.items()}
+    if is_stream:
+        # One string in the API, a list in Python.
+        named["types"] = [named["types"]]
     result = call(runner, server, operation, [*ids, *files], named, is_page, is_stream)
 
     [request] = server.seen

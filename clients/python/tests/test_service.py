@@ -191,9 +191,17 @@ def test_codes_decisions_files_labels_and_pages(client: AgentEmail, runner: Runn
     assert [one.error and one.error.code for one in results.data] == [None, "not_found"]
     labeled = runner.collect(lambda one: one.messages.list_all(label=f"done {inbox.id}", view="agent", limit=1), **where())
     assert [message.id for message in labeled] == [code.message.id]
-    files = runner.run(
-        lambda one: one.attach(inbox.id, [("small.txt", b"small", "text/plain"), io.BytesIO(b"x" * 1_500_000)]), **where()
-    )
+    first, files = [
+        runner.run(
+            lambda one: one.attach(
+                inbox.id, [("small.txt", b"small", "text/plain"), io.BytesIO(b"x" * 1_500_000)], idempotency_key=inbox.id
+            ),
+            **where(),
+        )
+        for _ in range(2)
+    ]
+    # The service returns the same id, so that the send is the same, too.
+    assert first == files
     assert ["content" in file for file in files] == [True, False]
     later = client.messages.send(
         inbox.id,

@@ -169,6 +169,17 @@ def test_closing_wakes_a_thread_that_reads(server: FaultyServer) -> None:
         assert hanging.is_set() and time.monotonic() - began < 2
 
 
+def test_closing_between_two_events_gives_no_more(server: FaultyServer) -> None:
+    server.script(Reply(200, HEAD + block(1) + block(2), {"content-type": "text/event-stream"}))
+    with AgentEmail(**options(server)) as client:
+        stream = client.events.stream()
+        taken = []
+        for event in stream:
+            taken.append(event.id)
+            stream.close()
+        assert taken == ["evt_0"] and stream.last_event_id == "1"
+
+
 def test_cancelling_a_task_ends_its_call_and_its_stream(server: FaultyServer) -> None:
     def slow(request: Seen) -> Reply:
         time.sleep(0.5)

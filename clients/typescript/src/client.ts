@@ -131,9 +131,21 @@ export class AgentEmail<Receipts extends boolean = false> extends Resources<Rece
     return listTools(this.requester, options);
   }
 
-  /** The files as `attachments` of a message or draft. Files of up to 1 MiB together stand in it; others are uploaded to the inbox. */
-  attach(inboxId: string, files: readonly FileInput[], options?: RequestOptions): Promise<AttachmentInput[]> {
-    return attach(files, async (file) => (await this.attachments.upload(inboxId, file, options)).id);
+  /**
+   * The files as `attachments` of a message or draft. Files of up to 1 MiB together stand in it; others are uploaded to the inbox.
+   * With an `idempotencyKey`, each upload has a key that is derived from it: a repeat with the same files returns the same, so
+   * that the send can be repeated, too.
+   */
+  attach(
+    inboxId: string,
+    files: readonly FileInput[],
+    { idempotencyKey, ...options }: RequestOptions = {},
+  ): Promise<AttachmentInput[]> {
+    return attach(files, async (file, number) => {
+      // Two files under one key would be two requests under one key, which the service refuses.
+      const key = idempotencyKey === undefined ? {} : { idempotencyKey: `${idempotencyKey}:file-${number}` };
+      return (await this.attachments.upload(inboxId, file, { ...options, ...key })).id;
+    });
   }
 }
 

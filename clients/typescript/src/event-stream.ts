@@ -4,9 +4,9 @@ import { backOffMs, retryDelayMs, sleep } from './retries.ts';
 
 export interface EventStreamParams {
   /** Go on after this position (`stream.position`), or after an event (`evt_…`). Default: the next event. */
-  last_event_id?: string | undefined;
+  last_event_id?: string | null | undefined;
   /** What `last_event_id` is called in the query of the API. Only without `last_event_id`. */
-  after?: string | undefined;
+  after?: string | null | undefined;
   /** Only these. */
   types?: EventType | EventType[] | (string & {}) | undefined;
   /** Only events of this inbox. */

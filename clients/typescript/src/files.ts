@@ -42,19 +42,19 @@ export function toForm(file: FileInput): FormData {
 /**
  * The files as `attachments` of a message or draft: small ones in base64, others as uploads.
  *
- * @param upload returns the id of the uploaded file.
+ * @param upload returns the id of the uploaded file; `number` is its place in the list, from 1.
  */
 export async function attach(
   files: readonly FileInput[],
-  upload: (file: FileInput) => Promise<string>,
+  upload: (file: FileInput, number: number) => Promise<string>,
 ): Promise<AttachmentInput[]> {
   const attachments: AttachmentInput[] = [];
   let inlineBytes = 0;
-  for (const file of files) {
+  for (const [index, file] of files.entries()) {
     const { blob, filename, contentId } = read(file);
     const common = contentId === undefined ? {} : { content_id: contentId };
     if (inlineBytes + blob.size > INLINE_BYTES) {
-      attachments.push({ ...common, attachment_id: await upload(file) });
+      attachments.push({ ...common, attachment_id: await upload(file, index + 1) });
       continue;
     }
     inlineBytes += blob.size;

@@ -92,7 +92,7 @@ export class Requester {
     const given = { ...query, ...(types ? { types: [types].flat().join() } : {}) };
     const url = this.#url(streamPath, Object.entries(given));
     return new EventStream({
-      lastEventId: last_event_id ?? after,
+      lastEventId: last_event_id ?? after ?? undefined,
       signal: options.signal,
       maxRetries: options.maxRetries ?? this.#settings.maxRetries,
       connect: async (position, signal) => {

@@ -1,5 +1,8 @@
 """The two clients: they send what the core builds, and wait as it says."""
 
+# What steps return is Any, and each method says what it is.
+# mypy: disable-error-code="no-any-return"
+
 from __future__ import annotations
 
 import asyncio
@@ -11,7 +14,7 @@ import httpx
 
 from . import _tools, _waits
 from ._async_resources import AsyncResources
-from ._core import Call, Options, Pause, Settings, Steps, build_request, exchange, perform
+from ._core import Call, Options, Pause, Settings, Steps, build_request, check_names, exchange, perform
 from ._files import UploadInput, split_by_size
 from ._model import R
 from ._resources import Resources
@@ -66,6 +69,7 @@ class AgentEmail(Resources[R]):
     def with_options(self, **options: Unpack[Options]) -> Self:
         """The same client with another `timeout`, `max_retries` or `env_id`. It shares the connections."""
         other = copy.copy(self)
+        check_names("with_options", options, Options.__annotations__)
         other._settings = self._settings.having(options)
         other._owns_http = False
         Resources.__init__(other, other)
@@ -78,47 +82,44 @@ class AgentEmail(Resources[R]):
         """The raw answer, also of operations that this version does not know: `client.request(Call("GET", "/api/v1/me"))`.
         It is repeated, and raises APIError, as every call."""
         retries = self._settings.having(call.options or {}).max_retries
-        response: httpx.Response = self._run(exchange(self._build(call), retries))
-        return response
+        return self._run(exchange(self._build(call), retries))
 
     def wait_for_message(self, id: str, *, timeout: float = WAIT_SECONDS, **filters: Unpack[WaitFilters]) -> AgentMessage:
         """The first message of the last 30 seconds in an inbox or a thread, or the next one. `from_` is an address or a
         domain, `subject` a part of the subject. In a loop, pass the id of the last message as `since`. Raises
         WaitTimeoutError after `timeout` seconds."""
-        message: AgentMessage = self._run(_waits.wait_for_message(self._perform, id, timeout, filters))
-        return message
+        return self._run(_waits.wait_for_message(self._perform, id, timeout, filters))
 
     def wait_for_code(self, id: str, *, timeout: float = WAIT_SECONDS, **filters: Unpack[WaitFilters]) -> FoundCode:
         """The one-time code (`value`) of the first `message` that has one. Otherwise as wait_for_message."""
-        code: FoundCode = self._run(_waits.wait_for_code(self._perform, id, timeout, filters))
-        return code
+        return self._run(_waits.wait_for_code(self._perform, id, timeout, filters))
 
     def wait_for_outcome(self, message_id: str, *, timeout: float = WAIT_SECONDS) -> AgentMessage:
         """The message when it is known what happened to it for each recipient: see its `status` and `bounce`."""
-        message: AgentMessage = self._run(_waits.wait_for_outcome(self._perform, message_id, timeout))
-        return message
+        return self._run(_waits.wait_for_outcome(self._perform, message_id, timeout))
 
     def wait_for_decision(self, draft_id: str, *, timeout: float = WAIT_SECONDS) -> DraftOutcome:
         """What a person decided about a draft, or what else ended it: see its `outcome` and `note`."""
-        outcome: DraftOutcome = self._run(_waits.wait_for_decision(self._perform, draft_id, timeout))
-        return outcome
+        return self._run(_waits.wait_for_decision(self._perform, draft_id, timeout))
 
-    def attach(self, inbox_id: str, files: Sequence[UploadInput]) -> List[AttachmentInput]:
+    def attach(
+        self, inbox_id: str, files: Sequence[UploadInput], *, idempotency_key: Optional[str] = None
+    ) -> List[AttachmentInput]:
         """Files as `attachments` of a message or draft: paths, open files, or tuples of name, bytes and media type. Up to 1 MiB
-        of them stand in the request itself; the others are uploaded now."""
+        of them stand in the request itself; the others are uploaded now. With an `idempotency_key`, each upload has a key
+        that is derived from it: a repeat with the same files returns the same, so that the send can be repeated, too."""
         return [
-            small or {"attachment_id": self.attachments.upload(inbox_id, file).id} for file, small in split_by_size(files)
+            small or {"attachment_id": self.attachments.upload(inbox_id, file, idempotency_key=key).id}
+            for file, key, small in split_by_size(files, idempotency_key)
         ]
 
     def list_tools(self) -> List[Tool]:
         """The tools that the service offers this key over MCP. `agent_email.openai_agents` and `.langchain` wrap them."""
-        tools: List[Tool] = self._run(_tools.list_tools(self._build, self._settings.max_retries))
-        return tools
+        return self._run(_tools.list_tools(self._build, self._settings.max_retries))
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> str:
         """The answer of a tool, as text for a model."""
-        answer: str = self._run(_tools.call_tool(self._build, self._settings.max_retries, name, arguments))
-        return answer
+        return self._run(_tools.call_tool(self._build, self._settings.max_retries, name, arguments))
 
     def close(self) -> None:
         if self._owns_http:
@@ -185,6 +186,7 @@ class AsyncAgentEmail(AsyncResources[R]):
     def with_options(self, **options: Unpack[Options]) -> Self:
         """As that of AgentEmail."""
         other = copy.copy(self)
+        check_names("with_options", options, Options.__annotations__)
         other._settings = self._settings.having(options)
         other._owns_http = False
         AsyncResources.__init__(other, other)
@@ -196,45 +198,40 @@ class AsyncAgentEmail(AsyncResources[R]):
     async def request(self, call: Call) -> httpx.Response:
         """As that of AgentEmail."""
         retries = self._settings.having(call.options or {}).max_retries
-        response: httpx.Response = await self._run(exchange(self._build(call), retries))
-        return response
+        return await self._run(exchange(self._build(call), retries))
 
     async def wait_for_message(self, id: str, *, timeout: float = WAIT_SECONDS, **filters: Unpack[WaitFilters]) -> AgentMessage:
         """As that of AgentEmail."""
-        message: AgentMessage = await self._run(_waits.wait_for_message(self._perform, id, timeout, filters))
-        return message
+        return await self._run(_waits.wait_for_message(self._perform, id, timeout, filters))
 
     async def wait_for_code(self, id: str, *, timeout: float = WAIT_SECONDS, **filters: Unpack[WaitFilters]) -> FoundCode:
         """As that of AgentEmail."""
-        code: FoundCode = await self._run(_waits.wait_for_code(self._perform, id, timeout, filters))
-        return code
+        return await self._run(_waits.wait_for_code(self._perform, id, timeout, filters))
 
     async def wait_for_outcome(self, message_id: str, *, timeout: float = WAIT_SECONDS) -> AgentMessage:
         """As that of AgentEmail."""
-        message: AgentMessage = await self._run(_waits.wait_for_outcome(self._perform, message_id, timeout))
-        return message
+        return await self._run(_waits.wait_for_outcome(self._perform, message_id, timeout))
 
     async def wait_for_decision(self, draft_id: str, *, timeout: float = WAIT_SECONDS) -> DraftOutcome:
         """As that of AgentEmail."""
-        outcome: DraftOutcome = await self._run(_waits.wait_for_decision(self._perform, draft_id, timeout))
-        return outcome
+        return await self._run(_waits.wait_for_decision(self._perform, draft_id, timeout))
 
-    async def attach(self, inbox_id: str, files: Sequence[UploadInput]) -> List[AttachmentInput]:
+    async def attach(
+        self, inbox_id: str, files: Sequence[UploadInput], *, idempotency_key: Optional[str] = None
+    ) -> List[AttachmentInput]:
         """As that of AgentEmail."""
         return [
-            small or {"attachment_id": (await self.attachments.upload(inbox_id, file)).id}
-            for file, small in split_by_size(files)
+            small or {"attachment_id": (await self.attachments.upload(inbox_id, file, idempotency_key=key)).id}
+            for file, key, small in split_by_size(files, idempotency_key)
         ]
 
     async def list_tools(self) -> List[Tool]:
         """As that of AgentEmail."""
-        tools: List[Tool] = await self._run(_tools.list_tools(self._build, self._settings.max_retries))
-        return tools
+        return await self._run(_tools.list_tools(self._build, self._settings.max_retries))
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> str:
         """As that of AgentEmail."""
-        answer: str = await self._run(_tools.call_tool(self._build, self._settings.max_retries, name, arguments))
-        return answer
+        return await self._run(_tools.call_tool(self._build, self._settings.max_retries, name, arguments))
 
     async def close(self) -> None:
         if self._owns_http:

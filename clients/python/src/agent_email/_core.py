@@ -14,7 +14,7 @@ import random
 import uuid
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Dict, Generator, Mapping, NamedTuple, Optional, TypedDict, Union
+from typing import Any, Dict, Generator, Iterable, Mapping, NamedTuple, Optional, TypedDict, Union
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -117,11 +117,27 @@ class Settings:
         url = base_url or os.environ.get("AGENT_EMAIL_BASE_URL", "")
         if not url:
             raise AgentEmailError("There is no address: pass base_url, or set AGENT_EMAIL_BASE_URL (http://127.0.0.1:3000).")
+        check_names("AgentEmail", options, Options.__annotations__)
         return cls(key, read_base_url(url), **options)
 
     def having(self, options: Options) -> Settings:
+        check_names("options", options, RequestOptions.__annotations__)
         known: Dict[str, Any] = {name: value for name, value in options.items() if name in Options.__annotations__}
         return replace(self, **known)
+
+
+def check_names(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """What Unpack promises to type checkers holds when the program runs, too: a misspelled name would have no effect."""
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise TypeError(f"{owner} has no {unknown[0]!r}, only {', '.join(known)}")
+
+
+def listed(name: str, value: Any) -> Any:
+    """A list as it is. A string is a sequence of its characters, so neither Python nor a type checker objects to it."""
+    if isinstance(value, (str, bytes, Mapping)):
+        raise TypeError(f"{name} takes a list: {name}=[{repr(value)[:100]}]")
+    return value
 
 
 def read_base_url(url: str) -> str:

@@ -8,6 +8,8 @@ import types
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, Type, Union, get_args, get_origin, get_type_hints
 
+from ._errors import AgentEmailError
+
 if TYPE_CHECKING:
     from typing_extensions import Never, TypeVar
 
@@ -45,9 +47,13 @@ class Model:
         self.__dict__["_http_response"] = http_response
 
     @property
-    def http_response(self) -> Optional[HTTPResponse]:
-        """Status, headers and body; None for an object within another."""
+    def http_response(self) -> HTTPResponse:
+        """Status, headers and body. Only what a method returned has it, not an object within another, nor an event of a stream."""
         response: Optional[HTTPResponse] = self.__dict__["_http_response"]
+        if response is None:
+            raise AgentEmailError(
+                f"This {type(self).__name__} is a part of an answer: http_response is that of the object (or Page) that the method returned."
+            )
         return response
 
     def to_dict(self) -> Dict[str, Any]:

@@ -28,7 +28,7 @@ class Page(Generic[T]):
 def read_page(answer: Model, item: Any) -> Page[Any]:
     body = answer._data
     response = answer.http_response
-    if not isinstance(body.get("data"), list) or response is None:
+    if not isinstance(body.get("data"), list):
         raise AgentEmailError("The answer is no page of a list: it is none of this API.")
     data = decode(body["data"], List[item])
     return Page(data, body.get("has_more") is True, body.get("next_cursor"), response)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, Mapping, Optional, Sequence, Union, overload
 
 from . import params, types
-from ._core import NOT_GIVEN, Call, NotGiven, RequestOptions, quoted
+from ._core import NOT_GIVEN, Call, NotGiven, RequestOptions, listed, quoted
 from ._files import UploadInput, read_file
 from ._model import R
 from ._pages import Pages
@@ -501,10 +501,10 @@ class Policies(Group[R]):
                 "enforce_sso": enforce_sso,
                 "sso_satisfies_mfa": sso_satisfies_mfa,
                 "session_max_age_hours": session_max_age_hours,
-                "allowed_cidrs": allowed_cidrs,
+                "allowed_cidrs": listed("allowed_cidrs", allowed_cidrs),
                 "max_recipients_per_message": max_recipients_per_message,
-                "allowed_recipient_domains": allowed_recipient_domains,
-                "blocked_recipient_domains": blocked_recipient_domains,
+                "allowed_recipient_domains": listed("allowed_recipient_domains", allowed_recipient_domains),
+                "blocked_recipient_domains": listed("blocked_recipient_domains", blocked_recipient_domains),
                 "daily_send_cap_per_inbox": daily_send_cap_per_inbox,
                 "require_send_approval": require_send_approval,
                 "after_alarm": after_alarm,
@@ -551,7 +551,7 @@ class Policies(Group[R]):
                 "require_mfa": require_mfa,
                 "enforce_sso": enforce_sso,
                 "sso_satisfies_mfa": sso_satisfies_mfa,
-                "allowed_cidrs": allowed_cidrs,
+                "allowed_cidrs": listed("allowed_cidrs", allowed_cidrs),
             },
             is_idempotent=True,
             idempotency_key=idempotency_key,
@@ -725,7 +725,7 @@ class Sso(Group[R]):
             body={
                 "type": type,
                 "name": name,
-                "domains": domains,
+                "domains": listed("domains", domains),
                 "default_role": default_role,
                 "issuer": issuer,
                 "client_id": client_id,
@@ -812,7 +812,7 @@ class Sso(Group[R]):
             types.SsoConfiguration,
             body={
                 "name": name,
-                "domains": domains,
+                "domains": listed("domains", domains),
                 "default_role": default_role,
                 "issuer": issuer,
                 "client_id": client_id,
@@ -1438,11 +1438,11 @@ class ApiKeys(Group[R]):
             types.CreatedApiKey,
             body={
                 "name": name,
-                "permissions": permissions,
+                "permissions": listed("permissions", permissions),
                 "env_id": env_id,
                 "inbox_id": inbox_id,
                 "expires_at": expires_at,
-                "allowed_cidrs": allowed_cidrs,
+                "allowed_cidrs": listed("allowed_cidrs", allowed_cidrs),
             },
             is_idempotent=True,
             idempotency_key=idempotency_key,
@@ -1530,9 +1530,9 @@ class ApiKeys(Group[R]):
             types.ApiKey,
             body={
                 "name": name,
-                "permissions": permissions,
+                "permissions": listed("permissions", permissions),
                 "expires_at": expires_at,
-                "allowed_cidrs": allowed_cidrs,
+                "allowed_cidrs": listed("allowed_cidrs", allowed_cidrs),
             },
             options=options,
         ))
@@ -1934,7 +1934,7 @@ class Inboxes(Group[R]):
             "PATCH",
             f"/api/v1/inboxes/{quoted(inbox_id)}",
             Union[types.Inbox, types.Receipt],
-            body={"display_name": display_name, "aliases": aliases},
+            body={"display_name": display_name, "aliases": listed("aliases", aliases)},
             options=options,
         ))
         return result
@@ -2078,17 +2078,17 @@ class Drafts(Group[R]):
             f"/api/v1/inboxes/{quoted(inbox_id)}/drafts",
             Union[types.Draft, types.Receipt],
             body={
-                "to": to,
-                "cc": cc,
-                "bcc": bcc,
-                "reply_to": reply_to,
+                "to": listed("to", to),
+                "cc": listed("cc", cc),
+                "bcc": listed("bcc", bcc),
+                "reply_to": listed("reply_to", reply_to),
                 "subject": subject,
                 "text_body": text_body,
                 "html_body": html_body,
-                "labels": labels,
+                "labels": listed("labels", labels),
                 "headers": headers,
                 "unsubscribe": unsubscribe,
-                "attachments": attachments,
+                "attachments": listed("attachments", attachments),
                 "thread_id": thread_id,
                 "in_reply_to": in_reply_to,
                 "send_at": send_at,
@@ -2237,17 +2237,17 @@ class Drafts(Group[R]):
             Union[types.Draft, types.Receipt],
             headers={"if-match": if_match},
             body={
-                "to": to,
-                "cc": cc,
-                "bcc": bcc,
-                "reply_to": reply_to,
+                "to": listed("to", to),
+                "cc": listed("cc", cc),
+                "bcc": listed("bcc", bcc),
+                "reply_to": listed("reply_to", reply_to),
                 "subject": subject,
                 "text_body": text_body,
                 "html_body": html_body,
-                "labels": labels,
+                "labels": listed("labels", labels),
                 "headers": headers,
                 "unsubscribe": unsubscribe,
-                "attachments": attachments,
+                "attachments": listed("attachments", attachments),
                 "thread_id": thread_id,
                 "in_reply_to": in_reply_to,
                 "send_at": send_at,
@@ -2633,17 +2633,17 @@ class Messages(Group[R]):
             Union[types.Message, types.Draft, types.AgentMessage, types.Receipt],
             query={"view": view},
             body={
-                "to": to,
-                "cc": cc,
-                "bcc": bcc,
-                "reply_to": reply_to,
+                "to": listed("to", to),
+                "cc": listed("cc", cc),
+                "bcc": listed("bcc", bcc),
+                "reply_to": listed("reply_to", reply_to),
                 "subject": subject,
                 "text_body": text_body,
                 "html_body": html_body,
-                "labels": labels,
+                "labels": listed("labels", labels),
                 "headers": headers,
                 "unsubscribe": unsubscribe,
-                "attachments": attachments,
+                "attachments": listed("attachments", attachments),
                 "send_at": send_at,
             },
             is_idempotent=True,
@@ -3040,7 +3040,7 @@ class Messages(Group[R]):
             "POST",
             f"/api/v1/inboxes/{quoted(inbox_id)}/messages/batch",
             types.BatchResults,
-            body={"messages": messages},
+            body={"messages": listed("messages", messages)},
             is_idempotent=True,
             idempotency_key=idempotency_key,
             options=options,
@@ -3240,7 +3240,7 @@ class Messages(Group[R]):
             f"/api/v1/messages/{quoted(message_id)}/labels",
             Union[types.Message, types.AgentMessage, types.Receipt],
             query={"view": view},
-            body={"labels": labels},
+            body={"labels": listed("labels", labels)},
             is_idempotent=True,
             idempotency_key=idempotency_key,
             options=options,
@@ -3274,7 +3274,7 @@ class Messages(Group[R]):
             "POST",
             "/api/v1/messages/labels",
             types.LabelResults,
-            body={"ids": ids, "add": add, "remove": remove},
+            body={"ids": listed("ids", ids), "add": listed("add", add), "remove": listed("remove", remove)},
             is_idempotent=True,
             idempotency_key=idempotency_key,
             options=options,
@@ -3330,7 +3330,7 @@ class Messages(Group[R]):
             f"/api/v1/messages/{quoted(message_id)}/labels/remove",
             Union[types.Message, types.AgentMessage, types.Receipt],
             query={"view": view},
-            body={"labels": labels},
+            body={"labels": listed("labels", labels)},
             is_idempotent=True,
             idempotency_key=idempotency_key,
             options=options,
@@ -3528,15 +3528,15 @@ class Messages(Group[R]):
             Union[types.Message, types.Draft, types.AgentMessage, types.Receipt],
             query={"view": view},
             body={
-                "cc": cc,
-                "bcc": bcc,
-                "reply_to": reply_to,
+                "cc": listed("cc", cc),
+                "bcc": listed("bcc", bcc),
+                "reply_to": listed("reply_to", reply_to),
                 "text_body": text_body,
                 "html_body": html_body,
-                "labels": labels,
+                "labels": listed("labels", labels),
                 "headers": headers,
                 "unsubscribe": unsubscribe,
-                "attachments": attachments,
+                "attachments": listed("attachments", attachments),
                 "send_at": send_at,
                 "reply_all": reply_all,
             },
@@ -3639,17 +3639,17 @@ class Messages(Group[R]):
             Union[types.Message, types.Draft, types.AgentMessage, types.Receipt],
             query={"view": view},
             body={
-                "cc": cc,
-                "bcc": bcc,
-                "reply_to": reply_to,
+                "cc": listed("cc", cc),
+                "bcc": listed("bcc", bcc),
+                "reply_to": listed("reply_to", reply_to),
                 "text_body": text_body,
                 "html_body": html_body,
-                "labels": labels,
+                "labels": listed("labels", labels),
                 "headers": headers,
                 "unsubscribe": unsubscribe,
-                "attachments": attachments,
+                "attachments": listed("attachments", attachments),
                 "send_at": send_at,
-                "to": to,
+                "to": listed("to", to),
                 "include_attachments": include_attachments,
             },
             is_idempotent=True,
@@ -4276,7 +4276,12 @@ class WebhookEndpoints(Group[R]):
             "POST",
             "/api/v1/webhooks/endpoints",
             Union[types.CreatedWebhookEndpoint, types.Receipt],
-            body={"url": url, "events": events, "description": description, "inbox_ids": inbox_ids},
+            body={
+                "url": url,
+                "events": listed("events", events),
+                "description": description,
+                "inbox_ids": listed("inbox_ids", inbox_ids),
+            },
             is_idempotent=True,
             idempotency_key=idempotency_key,
             options=options,
@@ -4354,9 +4359,9 @@ class WebhookEndpoints(Group[R]):
             Union[types.WebhookEndpoint, types.Receipt],
             body={
                 "url": url,
-                "events": events,
+                "events": listed("events", events),
                 "description": description,
-                "inbox_ids": inbox_ids,
+                "inbox_ids": listed("inbox_ids", inbox_ids),
                 "disabled": disabled,
             },
             options=options,
@@ -4506,7 +4511,12 @@ class WebhookEndpoints(Group[R]):
             "POST",
             f"/api/v1/webhooks/endpoints/{quoted(endpoint_id)}/replay",
             Union[types.WebhookJob, types.Receipt],
-            body={"since": since, "until": until, "event_types": event_types, "only_failed": only_failed},
+            body={
+                "since": since,
+                "until": until,
+                "event_types": listed("event_types", event_types),
+                "only_failed": only_failed,
+            },
             is_idempotent=True,
             idempotency_key=idempotency_key,
             options=options,
@@ -4798,8 +4808,8 @@ class Events(Group[R]):
     def stream(
         self,
         *,
-        after: Union[str, None, NotGiven] = NOT_GIVEN,
-        types: Union[str, Sequence[str], NotGiven] = NOT_GIVEN,
+        after: Optional[str] = None,
+        types: Union[Sequence[params.EventType], NotGiven] = NOT_GIVEN,
         inbox_id: Union[str, NotGiven] = NOT_GIVEN,
     ) -> EventStream:
         """Stream events live.
@@ -4807,12 +4817,17 @@ class Events(Group[R]):
         Needs the permission `events:read`.
 
         Args:
-            after: Resume after this stream position, or after an event id (evt_…) from any source. Last-Event-ID
-                takes precedence.
-            types: Only these types, comma-separated: message.received,message.sent
+            after: A position that you stored (`last_event_id` of a stream), or the id of an event (evt_…). The
+                stream goes on behind it. None: it begins with the next event.
+            types: Only these types. Default: all.
             inbox_id: Only events of this inbox.
         """
-        return EventStream(self._client, "/api/v1/events/stream", {"types": types, "inbox_id": inbox_id}, after)
+        return EventStream(
+            self._client,
+            "/api/v1/events/stream",
+            {"types": listed("types", types), "inbox_id": inbox_id},
+            after,
+        )
 
 
 class Resources(Generic[R]):

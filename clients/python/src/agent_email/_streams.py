@@ -10,11 +10,11 @@ import random
 import re
 import socket
 import threading
-from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, Iterator, List, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, Iterator, List, Mapping, Optional
 
 import httpx
 
-from ._core import Call, NotGiven, Settings, build_request, delay_before_repeat, error_of, successful
+from ._core import Call, Settings, build_request, delay_before_repeat, error_of, successful
 from ._errors import AgentEmailError, APIError, read_retry_after
 from ._model import decode
 from .types import Event
@@ -65,8 +65,8 @@ class BlockReader:
 class Following:
     """Where a stream is, and what happens after it ended: all of it that does not wait."""
 
-    def __init__(self, path: str, query: Mapping[str, Any], after: Union[str, None, NotGiven], settings: Settings) -> None:
-        self.last_event_id: Optional[str] = None if isinstance(after, NotGiven) else after
+    def __init__(self, path: str, query: Mapping[str, Any], after: Optional[str], settings: Settings) -> None:
+        self.last_event_id = after
         self._path = path
         self._query = query
         self._max_retries = settings.max_retries
@@ -128,7 +128,7 @@ class EventStream:
     taken: none is lost, and none comes twice. `last_event_id` is the position behind the current event: store it when the
     event is handled, and pass it as `after` to go on in another process. Close it, or use it in `with`."""
 
-    def __init__(self, client: AgentEmail[Any], path: str, query: Mapping[str, Any], after: Union[str, None, NotGiven]) -> None:
+    def __init__(self, client: AgentEmail[Any], path: str, query: Mapping[str, Any], after: Optional[str]) -> None:
         self._client = client
         self._following = Following(path, query, after, client._settings)
         self._closed = threading.Event()
@@ -152,7 +152,10 @@ class EventStream:
                         outcome = response
                     else:
                         for chunk in response.iter_bytes():
-                            yield from self._following.feed(chunk)
+                            for event in self._following.feed(chunk):
+                                yield event
+                                if self._closed.is_set():
+                                    return
                             if self._closed.is_set():
                                 return
                 finally:
@@ -179,7 +182,7 @@ class EventStream:
 class AsyncEventStream:
     """As EventStream, for `async for`. Cancelling the task ends it."""
 
-    def __init__(self, client: AsyncAgentEmail[Any], path: str, query: Mapping[str, Any], after: Union[str, None, NotGiven]) -> None:
+    def __init__(self, client: AsyncAgentEmail[Any], path: str, query: Mapping[str, Any], after: Optional[str]) -> None:
         self._client = client
         self._following = Following(path, query, after, client._settings)
         self._iterations: List[Any] = []

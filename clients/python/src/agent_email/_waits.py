@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Callable, Mapping, Optional, TypedDict, Union
 
-from ._core import Call, Pause, Steps, jsonable, quoted
+from ._core import Call, Pause, Steps, check_names, jsonable, quoted
 from ._errors import AgentEmailError, APIConnectionError, WaitTimeoutError
 from ._model import wire_name
 from .types import AgentMessage, AgentMessageCode, DraftOutcome, TimedOut
@@ -48,6 +48,7 @@ class FoundCode:
 
 def wait_for_message(perform: Perform, id: str, timeout: float, filters: WaitFilters, **more: str) -> Steps:
     """In an inbox (`inb_…`) or a thread (`thr_…`)."""
+    check_names("A wait for a message or a code", filters, WaitFilters.__annotations__)
     query = {**{wire_name(name): jsonable(value) for name, value in filters.items()}, **more, "view": "agent"}
     path = f"/api/v1/threads/{quoted(id)}/wait" if id.startswith("thr_") else f"/api/v1/inboxes/{quoted(id)}/messages/wait"
     return (yield from wait(perform, path, AgentMessage, timeout, query, f"nothing came to {id}", has_since=True))
