@@ -11,7 +11,7 @@ import { EVENT_TYPES, type EventType } from '../../domain/events/event-types.ts'
 import type { Scope } from '../../domain/identity/scope.ts';
 import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
 import type { Cursors } from '../../platform/cursor.ts';
-import { type AppError, invalid } from '../../platform/errors.ts';
+import { AppError, invalid } from '../../platform/errors.ts';
 import { isId } from '../../platform/ids.ts';
 import { findAccessRefusal, type OpenResponses, readRefusal } from '../plugins/open-responses.ts';
 import { id, problems, strictObject, text } from '../schemas.ts';
@@ -87,11 +87,12 @@ export const eventStreamRoutes =
         const { scope, query } = request;
         if (query.inbox_id !== undefined) await inboxes.get(scope, query.inbox_id);
         const positions = createPositionCodec(cursors, scope);
-        const after = request.headers['last-event-id'] ?? query.after ?? '';
+        const header = request.headers['last-event-id'];
+        const after = header ?? query.after ?? '';
         const followOptions = {
           after: isId('event', after)
             ? positionOf(await eventReader.get(scope, after))
-            : positions.decode(after),
+            : positions.decode(after, header === undefined ? '/query/after' : '/headers/last-event-id'),
           types: parseTypes(query.types),
           inboxIds: query.inbox_id === undefined ? undefined : [query.inbox_id],
         };
@@ -190,10 +191,26 @@ function createPositionCodec(cursors: Cursors, { organizationId, environmentId }
   const name = JSON.stringify(['events.stream', organizationId, environmentId]);
   return {
     encode: (position: FeedPosition) => cursors.encode(name, [position]),
-    decode(cursor: string): FeedPosition | undefined {
-      if (cursor === '') return undefined;
-      const [position = ''] = cursors.decode(name, cursor);
+    /** @param path names the position in the problem of a wrong one. */
+    decode(text: string, path: string): FeedPosition | undefined {
+      if (text === '') return undefined;
+      const [position = ''] = decodePosition(() => cursors.decode(name, text), path);
       return parsePosition(position);
     },
   };
+}
+
+/** The words of a list's cursor would mislead: a stream has no next_cursor. */
+function decodePosition<T>(decode: () => T, path: string): T {
+  try {
+    return decode();
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'invalid_cursor') throw error;
+    throw new AppError('invalid_cursor', {
+      detail:
+        'The position in Last-Event-ID or after does not belong to the stream of this environment, or is not complete.',
+      fix: 'Pass the last id that the stream sent, unchanged, or the id of an event (evt_…), and select the same environment. Without a position, the stream starts with the next event.',
+      errors: [{ path, message: 'is not a position of this stream' }],
+    });
+  }
 }

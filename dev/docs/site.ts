@@ -69,15 +69,23 @@ const WEIGHTS: Readonly<Record<Guide['audience'], number>> = {
   contributors: 0.6,
 };
 
-const entriesOf = ({ slug, title, sections, audience }: Guide): SearchEntry[] =>
-  sections.map(({ heading, anchor, words }) => ({
+/** The methods that the samples of a client's own page call: who looks for one of them looks for that page. */
+const calledIn = ({ file }: Guide, words: string): string =>
+  file.startsWith('clients/')
+    ? [...words.matchAll(/\b(?:client|webhooks)\.([\w.]+)\(/g)].map(([, name]) => name).join(' ')
+    : '';
+
+const entriesOf = (guide: Guide): SearchEntry[] => {
+  const { slug, title, sections, audience } = guide;
+  return sections.map(({ heading, anchor, words }) => ({
     url: anchor === '' ? pagePath(slug) : `${pagePath(slug)}#${anchor}`,
     page: title,
     heading,
-    names: '',
+    names: calledIn(guide, words),
     words,
     weight: WEIGHTS[audience],
   }));
+};
 
 /** Under names with a fingerprint, so that browsers keep them. */
 function addAssets(files: Map<string, string | Buffer>, entries: readonly SearchEntry[]): Assets {

@@ -405,9 +405,35 @@ describe('the search', () => {
     ['rate limit', '/docs/api#rate-limits'],
     ['helm', '/docs/kubernetes'],
     ['recieve', ''],
+    ['python', '/docs/python'],
+    ['typescript', '/docs/typescript'],
   ])('%s finds %s among the first five', (query, expected) => {
     const [...found] = search(query).slice(0, 5);
     expect(found.length).toBeGreaterThan(0);
     expect(found).toContainEqual(expect.stringContaining(expected));
   });
+
+  test.each(
+    ['python attachments', 'python idempotency_key', 'verify webhook python', 'wait_for_decision'].flatMap(
+      (query) => [
+        [query, '/docs/python'],
+        [
+          query.replace('python', 'typescript').replace('wait_for_decision', 'waitForDecision'),
+          '/docs/typescript',
+        ],
+      ],
+    ),
+  )('%s finds the page of the client (%s) among the first three', (query, expected) => {
+    expect(search(query).slice(0, 3)).toContainEqual(expect.stringContaining(expected));
+  });
+});
+
+test('the pages of the clients and of the command line are titled by what they are', async () => {
+  const titles = { python: 'Python client', typescript: 'TypeScript client', cli: 'Command line' };
+  const llms = (await get('/llms.txt')).body;
+  for (const [slug, title] of Object.entries(titles)) {
+    expect((await get(`/docs/${slug}`)).body).toContain(`<title>${title} `);
+    expect((await get(`/docs/${slug}.md`)).body).toMatch(new RegExp(`^# ${title}\n`));
+    expect(llms).toContain(`- [${title}](${PUBLIC_URL}/docs/${slug}.md)`);
+  }
 });

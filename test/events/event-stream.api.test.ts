@@ -265,6 +265,22 @@ describe('rejections', () => {
     expect({ status: stream.status, ...JSON.parse(stream.text) }).toMatchObject({ status, code });
   };
 
+  test('a wrong position is named, and so is what to pass instead', async () => {
+    const { token } = await createOrganization(first.worker);
+    const given: [LiveStreamOptions, string][] = [
+      [{ token, lastEventId: 'AAAA' }, 'Last-Event-Id'],
+      [{ token, query: '?after=AAAA' }, 'after'],
+    ];
+    for (const [options, path] of given) {
+      const { text } = await open(firstUrl, options);
+      const { detail, fix, errors } = JSON.parse(text);
+      expect(detail).toMatch(/Last-Event-ID or after .* stream/);
+      expect(fix).toMatch(/last id .* unchanged.*evt_/);
+      expect(detail + fix).not.toMatch(/cursor|filters|list/);
+      expect(errors).toEqual([{ path, message: 'is not a position of this stream' }]);
+    }
+  });
+
   test('rejects foreign and invalid positions, unknown types and inboxes outside the scope', async () => {
     const organization = await createOrganization(first.worker);
     const stranger = await createOrganization(first.worker);
