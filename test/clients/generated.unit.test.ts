@@ -31,6 +31,28 @@ test('the TypeScript client has a method for every operation, and no other', () 
   expect(methods.sort()).toEqual(operationIds.sort());
 });
 
+test('the table of methods in the README names methods that exist', () => {
+  const client = new AgentEmail({ apiKey: 'ask_test', baseUrl: 'http://localhost' });
+  const readme = readFileSync('clients/typescript/README.md', 'utf8');
+  const [, table = ''] = /\| task \| methods \|\n\|.*\n([\s\S]*?)\n\n/.exec(readme) ?? [];
+  let group = '';
+  const named = [...table.replace(/\([^)]*\)/g, '').matchAll(/`(?:(\w+)\.)?(\w+)`/g)].map(
+    ([, given, method = '']) => {
+      group = given ?? group;
+      return { group, method, isGrouped: given !== undefined };
+    },
+  );
+  const has = (owner: unknown, method: string) =>
+    typeof (owner as Record<string, unknown> | undefined)?.[method] === 'function';
+  const unknown = named.filter(
+    ({ group: owner, method, isGrouped }) =>
+      !has((client as unknown as Record<string, unknown>)[owner], method) &&
+      (isGrouped || !has(client, method)),
+  );
+  expect(named.length).toBeGreaterThan(40);
+  expect(unknown).toEqual([]);
+});
+
 test('the version that clients send is that of the package', () => {
   const { version } = JSON.parse(readFileSync('clients/typescript/package.json', 'utf8')) as {
     version: string;

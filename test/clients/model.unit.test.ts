@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { printClients } from '../../clients/generate/files.ts';
 import { createModel, type Method, type OpenApiDocument, readModel } from '../../clients/generate/model.ts';
 
 const model = await readModel();
@@ -101,6 +102,31 @@ describe('the model of the API', () => {
       type: { discriminator: 'type' },
     });
     expect(model.errorCodes).toContain('rate_limited');
+  });
+
+  test('a field that may be null keeps its description, and a group has none of others', () => {
+    const { body } = method('messages.send');
+    const fields = body.kind === 'json' ? body.fields : [];
+    expect(fields.find(({ name }) => name === 'cc')).toMatchObject({
+      description: 'Copies.',
+      limits: 'at most 50 items',
+    });
+    const described = new Map(model.groups.map(({ name, description }) => [name, description]));
+    expect(described.get('inboxes')).toBe('Addresses that send and receive.');
+    expect(described.get('messages')).toMatch(/^Send, reply/);
+    expect(['members', 'refusals', 'me', 'apiKeys'].map((name) => described.get(name))).toEqual(
+      Array(4).fill(''),
+    );
+  });
+
+  test('descriptions name methods, as each language calls them', () => {
+    const files = printClients(model);
+    const typescript = files['clients/typescript/src/generated/resources.ts'] ?? '';
+    const python = files['clients/python/src/agent_email/_resources.py'] ?? '';
+    expect(typescript).toContain('`messages.wait` with `since`');
+    expect(python).toContain('`messages.dismiss_injection`');
+    for (const text of [typescript, python])
+      expect(text).not.toMatch(/(?:GET|POST) \/api\/v1\/(?:inboxes|messages)/);
   });
 });
 
