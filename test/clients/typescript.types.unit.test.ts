@@ -45,6 +45,7 @@ const waited: Message | AgentMessage = await client.waitForMessage('inb_1', { vi
 const settled: Message | AgentMessage = await client.waitForOutcome('msg_1', { view, timeoutSeconds: undefined });
 webhooks.unwrap('{}', {}, process.env.WEBHOOK_SECRET);
 webhooks.unwrap('{}', {}, [process.env.WEBHOOK_SECRET, process.env.OLD_SECRET], { toleranceSeconds: undefined });
+await client.attach('inb_1', [{ filename: 'a.txt', content: 'a', content_type: undefined, content_id: undefined }]);
 // @ts-expect-error: compact leaves the direction out.
 const direction: string = compact.data[0]!.direction;
 // @ts-expect-error: the view may be the short one.

@@ -7,9 +7,9 @@ export type FileInput =
       filename: string;
       content: Blob | Uint8Array | ArrayBuffer | string;
       /** Default: that of the Blob, otherwise application/octet-stream. */
-      content_type?: string;
+      content_type?: string | undefined;
       /** For `<img src="cid:…">` in the HTML. */
-      content_id?: string;
+      content_id?: string | undefined;
     };
 
 /** Files up to this size together stand in the request itself; the others are uploaded first. */
