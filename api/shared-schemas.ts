@@ -113,6 +113,7 @@ import {
 } from './messages/messages.schemas.ts';
 import { RawMessage } from './messages/raw.routes.ts';
 import { ThreadRecord, ThreadSummary } from './messages/threads.schemas.ts';
+import { MessageTimeline } from './messages/timeline.routes.ts';
 import {
   Metrics,
   MetricsActivity,
@@ -311,6 +312,7 @@ export const sharedSchemas = [
   LabelResults,
   Labels,
   RawMessage,
+  MessageTimeline,
   ReplyToMessage,
   ForwardMessage,
   RawMailResult,

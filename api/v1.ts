@@ -45,6 +45,7 @@ import { labelRoutes } from './messages/labels.routes.ts';
 import { messageRoutes } from './messages/messages.routes.ts';
 import { rawRoutes } from './messages/raw.routes.ts';
 import { threadRoutes } from './messages/threads.routes.ts';
+import { timelineRoutes } from './messages/timeline.routes.ts';
 import { waitRoutes } from './messages/wait.routes.ts';
 import { metricRoutes } from './metrics/metrics.routes.ts';
 import { oauthRoutes } from './oauth/oauth.routes.ts';
@@ -125,6 +126,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(attachmentRoutes(dependencies));
       await v1.register(replyRoutes(dependencies));
       await v1.register(rawRoutes(dependencies));
+      await v1.register(timelineRoutes(dependencies));
       await v1.register(threadRoutes(dependencies));
       await v1.register(suppressionRoutes(dependencies));
       await v1.register(refusalRoutes(dependencies));

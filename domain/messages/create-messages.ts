@@ -4,6 +4,7 @@ import { createAlarmService } from './alarm.service.ts';
 import { createDeletionService } from './deletion.service.ts';
 import { createLabelService } from './label.service.ts';
 import { createMessageService } from './message.service.ts';
+import { createMessageTimelineService } from './message-timeline.service.ts';
 import { createMessageWaitService } from './message-wait.service.ts';
 import { createRawMessageService } from './raw-message.service.ts';
 import { createThreadService } from './thread.service.ts';
@@ -25,6 +26,7 @@ export function createMessages(options: Options) {
     deletions: createDeletionService(options),
     labels: createLabelService(options),
     rawMessages: createRawMessageService(options),
+    messageTimelines: createMessageTimelineService(options),
     threads: createThreadService(options),
   };
 }

@@ -28,18 +28,26 @@ export function describeFailure(
   recipients: readonly FailedRecipient[],
 ): DeliveryFailure | null {
   const recipient = recipients.find(isFailure);
-  if (recipient && recipient.status !== 'rejected') {
-    const { email, statusCode: code, diagnosticCode: reason } = recipient;
-    return { ...classify(recipient), email, code, reason };
-  }
+  if (recipient && recipient.status !== 'rejected') return describeRecipientFailure(recipient);
   if (status !== 'rejected' && status !== 'failed' && !recipient) return null;
   return {
     type: 'Rejected',
     email: recipient?.email ?? null,
     code: recipient?.statusCode ?? null,
     reason: statusDetail ?? recipient?.diagnosticCode ?? null,
-    next: 'This service did not send it. Mend what the reason names, and send it again.',
+    next: NOT_SENT,
   };
+}
+
+const NOT_SENT = 'This service did not send it. Mend what the reason names, and send it again.';
+
+/** Why a message did not reach one recipient; null if nothing failed so far. */
+export function describeRecipientFailure(recipient: FailedRecipient): DeliveryFailure | null {
+  if (!isFailure(recipient)) return null;
+  const { email, status, statusCode: code, diagnosticCode: reason } = recipient;
+  const described =
+    status === 'rejected' ? { type: 'Rejected' as const, next: NOT_SENT } : classify(recipient);
+  return { ...described, email, code, reason };
 }
 
 function classify({

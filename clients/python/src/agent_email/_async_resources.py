@@ -3676,6 +3676,20 @@ class AsyncMessages(AsyncGroup[R]):
         result: types.RawMessage = await self._client.call(Call("GET", f"/api/v1/messages/{quoted(message_id)}/raw", types.RawMessage, options=options))
         return result
 
+    async def get_timeline(self, message_id: str, *, options: Optional[RequestOptions] = None) -> types.MessageTimeline:
+        """Get what happened to a message, step by step.
+
+        Of a sent message: when it was accepted, each attempt with the response of the relay, and the outcome of each
+        recipient. Of a received one: when it arrived and was parsed.
+
+        Needs the permission `messages:read`.
+
+        Args:
+            message_id: Message id (msg_…).
+        """
+        result: types.MessageTimeline = await self._client.call(Call("GET", f"/api/v1/messages/{quoted(message_id)}/timeline", types.MessageTimeline, options=options))
+        return result
+
 
 class AsyncThreads(AsyncGroup[R]):
     """Conversations of an inbox."""

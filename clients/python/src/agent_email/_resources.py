@@ -3671,6 +3671,20 @@ class Messages(Group[R]):
         result: types.RawMessage = self._client.call(Call("GET", f"/api/v1/messages/{quoted(message_id)}/raw", types.RawMessage, options=options))
         return result
 
+    def get_timeline(self, message_id: str, *, options: Optional[RequestOptions] = None) -> types.MessageTimeline:
+        """Get what happened to a message, step by step.
+
+        Of a sent message: when it was accepted, each attempt with the response of the relay, and the outcome of each
+        recipient. Of a received one: when it arrived and was parsed.
+
+        Needs the permission `messages:read`.
+
+        Args:
+            message_id: Message id (msg_…).
+        """
+        result: types.MessageTimeline = self._client.call(Call("GET", f"/api/v1/messages/{quoted(message_id)}/timeline", types.MessageTimeline, options=options))
+        return result
+
 
 class Threads(Group[R]):
     """Conversations of an inbox."""

@@ -1850,6 +1850,44 @@ class MessageSummaryRecipient(Model):
     updated_at: str
 
 
+class MessageTimeline(Model):
+    object: Literal["message_timeline"]
+    message_id: str
+    """The message (msg_…)."""
+    steps: List[MessageTimelineStep]
+    """Oldest first."""
+    truncated: bool
+    """The oldest attempts are missing."""
+
+
+class MessageTimelineStep(Model):
+    type: str
+    """received, parsed: of a received message. accepted (by the API), queued, attempt (one SMTP transaction with the
+    relay), sent (the relay accepted it) and outcomes: of a sent one. Known values: received, parsed, accepted, queued,
+    attempt, sent, delivered, bounced, complained, suppressed, rejected, canceled, failed, needs_attention.
+    """
+    at: str
+    recipient: Optional[str]
+    """Null if the step concerns the whole message."""
+    attempt: Optional[MessageTimelineStepsAttempt]
+    """Null except for an attempt."""
+    status_code: Optional[str]
+    """Enhanced status code (RFC 3463)."""
+    detail: Optional[str]
+    """The response of the relay, the reason of a failure, or where a received message came from."""
+    next: Optional[str]
+    """What to do about a failure."""
+
+
+class MessageTimelineStepsAttempt(Model):
+    number: int
+    state: str
+    """ambiguous: it is unknown whether the relay accepted the message. Known values: attempting, accepted, deferred,
+    refused, ambiguous.
+    """
+    finished_at: Optional[str]
+
+
 class Metrics(Model):
     """Metrics of the last 24 hours."""
 

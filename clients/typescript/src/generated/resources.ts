@@ -1849,6 +1849,17 @@ export class MessagesResource<Receipts extends boolean = false> extends Resource
   getRaw(messageId: string, options?: RequestOptions): Answer<types.RawMessage> {
     return this.requester.call({ verb: 'GET', path: path`/api/v1/messages/${messageId}/raw`, options });
   }
+
+  /**
+   * Get what happened to a message, step by step.
+   * Of a sent message: when it was accepted, each attempt with the response of the relay, and the outcome of each
+   * recipient. Of a received one: when it arrived and was parsed.
+   * Permission: `messages:read`.
+   * May fail with 403, 404.
+   */
+  getTimeline(messageId: string, options?: RequestOptions): Answer<types.MessageTimeline> {
+    return this.requester.call({ verb: 'GET', path: path`/api/v1/messages/${messageId}/timeline`, options });
+  }
 }
 
 export interface ThreadsWaitParams {

@@ -2190,6 +2190,42 @@ export interface MessageSummaryRecipient {
   updated_at: string;
 }
 
+export interface MessageTimeline {
+  object: 'message_timeline';
+  /** The message (msg_…). */
+  message_id: string;
+  /** Oldest first. At most 3000 items. */
+  steps: MessageTimelineStep[];
+  /** The oldest attempts are missing. */
+  truncated: boolean;
+}
+
+export interface MessageTimelineStep {
+  /**
+   * received, parsed: of a received message. accepted (by the API), queued, attempt (one SMTP transaction with the
+   * relay), sent (the relay accepted it) and outcomes: of a sent one.
+   */
+  type: 'received' | 'parsed' | 'accepted' | 'queued' | 'attempt' | 'sent' | 'delivered' | 'bounced' | 'complained' | 'suppressed' | 'rejected' | 'canceled' | 'failed' | 'needs_attention' | (string & {});
+  at: string;
+  /** Null if the step concerns the whole message. */
+  recipient: string | null;
+  /** Null except for an attempt. */
+  attempt: MessageTimelineStepsAttempt | null;
+  /** Enhanced status code (RFC 3463). */
+  status_code: string | null;
+  /** The response of the relay, the reason of a failure, or where a received message came from. */
+  detail: string | null;
+  /** What to do about a failure. */
+  next: string | null;
+}
+
+export interface MessageTimelineStepsAttempt {
+  number: number;
+  /** ambiguous: it is unknown whether the relay accepted the message. */
+  state: 'attempting' | 'accepted' | 'deferred' | 'refused' | 'ambiguous' | (string & {});
+  finished_at: string | null;
+}
+
 export type MessageView = 'full' | 'agent';
 
 /** Metrics of the last 24 hours. */
