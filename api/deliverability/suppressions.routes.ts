@@ -1,4 +1,5 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
 import type { SuppressionService } from '../../domain/deliverability/suppression.service.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { changeProblems, NoContent, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
@@ -38,8 +39,8 @@ export const suppressionRoutes =
         },
       },
       async (request) => {
-        const { email, origin } = request.query;
-        const page = await suppressions.list(request.scope, { email, origin }, lists.read(request));
+        const { email, search, origin } = request.query;
+        const page = await suppressions.list(request.scope, { email, search, origin }, lists.read(request));
         return lists.present(request, page, presentSuppression);
       },
     );
@@ -76,11 +77,14 @@ export const suppressionRoutes =
             'A bound credential removes what lies within its environment or inbox, an organization-wide one every suppression of the address. A bounce or complaint applies to the whole organization: a bound credential gets 403.',
           tags: ['Deliverability'],
           params: SuppressionParams,
+          querystring: strictObject({
+            reason: Type.Optional(text(500, { minLength: 1, description: 'Why, for the audit log.' })),
+          }),
           response: { 204: NoContent, ...changeProblems() },
         },
       },
       async (request, reply) => {
-        await suppressions.remove(request.scope, request.params.email);
+        await suppressions.remove(request.scope, request.params.email, request.query.reason);
         return reply.code(204).send(null);
       },
     );

@@ -47,6 +47,9 @@ export const CreateSuppression = strictObject(
 
 export const suppressionQueryFields = {
   email: Type.Optional(text(320, { minLength: 1, description: 'Return only this address.' })),
+  search: Type.Optional(
+    text(320, { minLength: 1, description: 'Only addresses that contain this text, in any case.' }),
+  ),
   origin: Type.Optional(enumOf(SUPPRESSION_ORIGINS, { description: 'Only those with this origin.' })),
 };
 

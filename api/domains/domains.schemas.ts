@@ -58,6 +58,9 @@ export const DomainRecordSchema = resource(
     ),
     catch_all_inbox_id: CatchAllInboxId,
     last_checked_at: nullableTimestamp('When DNS was last queried.'),
+    next_check_at: nullableTimestamp(
+      'When DNS is queried next while records are awaited. Null: nothing is awaited; a verified domain is checked once a day.',
+    ),
     verified_at: nullableTimestamp('When it last became verified.'),
     created_at: timestamp(),
     updated_at: timestamp(),
@@ -111,6 +114,7 @@ export function presentDomain({ domain, records }: DomainDetails): Static<typeof
     })),
     catch_all_inbox_id: domain.catchAllInboxId,
     last_checked_at: domain.lastCheckedAt?.toISOString() ?? null,
+    next_check_at: domain.nextCheckAt?.toISOString() ?? null,
     verified_at: domain.verifiedAt?.toISOString() ?? null,
     created_at: domain.createdAt.toISOString(),
     updated_at: domain.updatedAt.toISOString(),

@@ -40,18 +40,21 @@ const AttachmentMeta = strictObject({
   disposition: enumOf(['attachment', 'inline']),
 });
 
+const actor = (description: string) =>
+  Type.Unsafe<{ kind: Actor['kind']; id: string } | null>({
+    type: ['object', 'null'],
+    additionalProperties: false,
+    required: ['kind', 'id'],
+    properties: {
+      kind: enumOf(['api_key', 'connection', 'user', 'staff', 'system']),
+      id: id('Id of the key or user; of the inbox for a message submitted over SMTP.'),
+    },
+    description,
+  });
+
 export const DraftApproval = strictObject(
   {
-    requested_by: Type.Unsafe<{ kind: Actor['kind']; id: string } | null>({
-      type: ['object', 'null'],
-      additionalProperties: false,
-      required: ['kind', 'id'],
-      properties: {
-        kind: enumOf(['api_key', 'connection', 'user', 'staff', 'system']),
-        id: id('Id of the key or user; of the inbox for a message submitted over SMTP.'),
-      },
-      description: 'Who asked to send the draft.',
-    }),
+    requested_by: actor('Who asked to send the draft.'),
     requested_at: timestamp(),
     expires_at: nullableTimestamp('When it is rejected unless a person decides; null if it was approved.'),
     signals: Type.Array(enumOf(APPROVAL_SIGNALS), {
@@ -135,6 +138,8 @@ export const DraftRecord = resource(
       anyOf: [ref(DraftApproval), { type: 'null' }],
       description: 'The latest request for the approval of a person; null if there was none.',
     }),
+    created_by: actor('Who created the draft; null if that was not recorded.'),
+    last_edited_by: actor('Who created or last changed the draft; null if that was not recorded.'),
     version: Type.Integer({
       minimum: 1,
       description:
@@ -188,11 +193,14 @@ export const SendDraft = strictObject(
   { $id: 'SendDraft', title: 'SendDraft' },
 );
 
+const presentActor = (kind: Actor['kind'] | null, actorId: string | null) =>
+  kind && actorId ? { kind, id: actorId } : null;
+
 function presentApproval(draft: DraftDetails['draft']): Static<typeof DraftApproval> | null {
   const { approvalRequestedAt, approvalReview, requestedByKind, requestedById } = draft;
   if (!approvalRequestedAt || !approvalReview) return null;
   return {
-    requested_by: requestedByKind && requestedById ? { kind: requestedByKind, id: requestedById } : null,
+    requested_by: presentActor(requestedByKind, requestedById),
     requested_at: approvalRequestedAt.toISOString(),
     expires_at: draft.approvalExpiresAt?.toISOString() ?? null,
     ...approvalReview,
@@ -242,6 +250,8 @@ export function presentDraft({ draft, attachments }: DraftDetails): Static<typeo
     send_status: draft.sendStatus,
     send_error: draft.sendError ?? null,
     approval: presentApproval(draft),
+    created_by: presentActor(draft.createdByKind, draft.createdById),
+    last_edited_by: presentActor(draft.lastEditedByKind, draft.lastEditedById),
     version: draft.version,
     created_at: draft.createdAt.toISOString(),
     updated_at: draft.updatedAt.toISOString(),

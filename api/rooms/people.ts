@@ -1,5 +1,6 @@
 import { createApiKeyService } from '../../domain/api-keys/api-key.service.ts';
 import { limitKeysOfUser, revokeKeysOfUser } from '../../domain/api-keys/revoke-keys.ts';
+import { createActorNameService } from '../../domain/audit/actor-names.ts';
 import { createAuditLogService } from '../../domain/audit/audit-log.service.ts';
 import { requireNoSubscription } from '../../domain/billing/subscription-status.ts';
 import { createConnections } from '../../domain/connections/create-connections.ts';
@@ -53,6 +54,7 @@ export function createPeopleRooms(options: ServiceOptions, shared: SharedService
     apiKeys: createApiKeyService({ database }),
     policies: createPolicyService({ database, isOwnSsoSession, onWeaken: ownerNotices.policiesWeakened }),
     auditLog: createAuditLogService({ database }),
+    actorNames: createActorNameService({ database }),
     sessions: createSessionService({ database }),
     ...createPeople(people),
     ...createOauth(people),

@@ -13,6 +13,8 @@ import { type Suppression, SuppressionEntity, type SuppressionOrigin } from './s
 
 export interface SuppressionFilter {
   email?: string;
+  /** A part of the address, in any case. */
+  search?: string;
   origin?: SuppressionOrigin;
 }
 
@@ -27,7 +29,7 @@ export function createSuppressionService({ database }: { database: Database }) {
   return {
     list: (
       scope: Scope,
-      { email, origin }: SuppressionFilter,
+      { email, search, origin }: SuppressionFilter,
       page: PageRequest,
     ): Promise<Page<Suppression>> =>
       database.read(scope, ({ db }) => {
@@ -36,6 +38,11 @@ export function createSuppressionService({ database }: { database: Database }) {
           .select(columnsOf(SuppressionEntity))
           .where(isVisibleTo(scope))
           .$if(email !== undefined, (query) => query.where('email', '=', toAddressKey(email as string) ?? ''))
+          .$if(search !== undefined, (query) =>
+            query.where((eb) =>
+              eb(eb.fn<number>('strpos', ['email', eb.val(search?.toLowerCase())]), '>', 0),
+            ),
+          )
           .$if(origin !== undefined, (query) => query.where('origin', '=', origin as SuppressionOrigin));
         return findPage(suppressions, 'suppressions.id', page);
       }),
@@ -72,7 +79,7 @@ export function createSuppressionService({ database }: { database: Database }) {
             suppression: await findSuppression(db, { organizationId, email, scopeId }),
             created: false,
           };
-        await audit(db, scope, email, 'created');
+        await audit(db, scope, { email, change: 'created' });
         return { suppression: created, created: true };
       }),
 
@@ -80,10 +87,11 @@ export function createSuppressionService({ database }: { database: Database }) {
      * Removes the suppressions of the address that lie within the credential's binding; an organization-wide credential
      * removes all of them.
      *
+     * @param reason why, for the audit log.
      * @throws AppError `not_found`; `permission_denied` if the only suppression is the organization's and the
      * credential is bound.
      */
-    remove: (scope: Scope, address: string): Promise<void> =>
+    remove: (scope: Scope, address: string, reason?: string): Promise<void> =>
       database.transaction(scope, async ({ db }) => {
         const email = toAddressKey(address);
         if (email === null) throw notFound('suppression', address);
@@ -93,7 +101,7 @@ export function createSuppressionService({ database }: { database: Database }) {
           .where(isVisibleTo(scope))
           .$if(!isOrganizationWide(scope), (query) => query.where('scope_id', '<>', scope.organizationId))
           .executeTakeFirst();
-        if (numDeletedRows > 0n) return audit(db, scope, email, 'removed');
+        if (numDeletedRows > 0n) return audit(db, scope, { email, change: 'removed', reason });
         const kept = await db
           .selectFrom('suppressions')
           .select('id')
@@ -126,11 +134,16 @@ function findSuppression(
     );
 }
 
-function audit(db: Db, scope: Scope, email: string, change: string): Promise<void> {
+function audit(
+  db: Db,
+  scope: Scope,
+  { email, change, reason }: { email: string; change: string; reason?: string | undefined },
+): Promise<void> {
   return recordAudit(db, scope, {
     action: `suppression.${change}`,
     resourceType: 'suppression',
     resourceId: email,
+    reason: reason ?? null,
     details: {
       env_id: scope.environmentBound ? scope.environmentId : null,
       inbox_id: scope.inboxId ?? null,

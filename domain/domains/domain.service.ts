@@ -18,6 +18,7 @@ import { checkRecords, type DnsCheck } from './dns-check.ts';
 import { type Domain, DomainEntity } from './domain.entity.ts';
 import { buildDomainRecords, type DomainRecord, type DomainRecordSettings } from './domain-records.ts';
 import { type DomainWithKeys, findKeys, loadKeys, saveDomain } from './domain-with-keys.ts';
+import { checkedStateOf, recordDnsChanges } from './record-dns-changes.ts';
 import { rotateDkim } from './rotate-dkim.ts';
 import { awaitsRecords } from './verification.service.ts';
 import { signalCheckNow, startVerification } from './verification-run.ts';
@@ -98,7 +99,9 @@ export function createDomainService(options: DomainServiceOptions) {
       database.transaction(scope, async (transaction) => {
         const { db } = transaction;
         const locked = await loadKeys(db, await lockDomain(db, scope, domainId));
+        const before = checkedStateOf(locked);
         await applyRequestedCheck(options, transaction, locked, dnsCheck);
+        await recordDnsChanges(db, before, locked);
         await saveDomain(db, locked.domain);
         return toDetails(locked);
       }),

@@ -15,6 +15,7 @@ import { checkRecords, type DnsCheck } from './dns-check.ts';
 import { DomainEntity } from './domain.entity.ts';
 import { buildDomainRecords, type DomainRecordSettings } from './domain-records.ts';
 import { type DomainWithKeys, loadKeys, saveDomain } from './domain-with-keys.ts';
+import { checkedStateOf, recordDnsChanges } from './record-dns-changes.ts';
 
 /** Some records are still missing or invalid; another check is due. */
 export interface PendingRecords {
@@ -61,7 +62,9 @@ export function createVerificationService(options: VerificationServiceOptions) {
       database.systemTransaction(async ({ db }) => {
         const locked = await lockDomain(db, domainId);
         if (!locked || locked.domain.generation !== generation || !isVerificationRunning(locked)) return;
+        const state = checkedStateOf(locked);
         endVerification(locked, 'An operator stopped the verification. Start it again with verify.');
+        await recordDnsChanges(db, state, locked);
         await saveDomain(db, locked.domain);
       }),
 
@@ -109,10 +112,12 @@ async function check(
     const endedMeanwhile = findVerificationResult(locked, generation);
     if (endedMeanwhile !== null || !locked) return endedMeanwhile ?? 'deleted';
     const now = new Date();
+    const state = checkedStateOf(locked);
     await applyDnsCheck({ ...options, transaction, now, countMissedChecks: false }, locked, dnsCheck);
     const records = buildDomainRecords(locked.domain, locked.keys, options.settings);
     const answered = records.every(({ required, key }) => !required || dnsCheck.get(key));
     const result = concludeCheck(locked, { answered, now });
+    await recordDnsChanges(transaction.db, state, locked);
     await saveDomain(transaction.db, locked.domain);
     return result;
   });
@@ -171,11 +176,13 @@ async function recheck(options: VerificationServiceOptions, domainId: string): P
   await database.systemTransaction(async (transaction) => {
     const locked = await lockDomain(transaction.db, domainId);
     if (locked?.domain.verificationStatus !== 'verified') return;
+    const state = checkedStateOf(locked);
     await applyDnsCheck(
       { ...options, transaction, now: new Date(), countMissedChecks: true },
       locked,
       dnsCheck,
     );
+    await recordDnsChanges(transaction.db, state, locked);
     await saveDomain(transaction.db, locked.domain);
   });
 }

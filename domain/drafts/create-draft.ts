@@ -77,6 +77,8 @@ async function insertWithFiles(
     environmentId: inbox.environmentId,
     inboxId: inbox.id,
     submission: submission ?? null,
+    createdByKind: actor.kind,
+    createdById: actor.id,
     lastEditedByKind: actor.kind,
     lastEditedById: actor.id,
     createdAt: now,

@@ -142,6 +142,9 @@ export const DraftEntity = defineEntity({
     submission: json(p.json().$type<Submission>().strictNullable()),
     /** Incremented with every change; compared with `If-Match`. */
     version: p.integer().default(1),
+    /** Who created the draft. Null for a draft from before this was recorded. */
+    createdByKind: p.text().$type<Actor['kind']>().strictNullable(),
+    createdById: idColumn().strictNullable(),
     /** Who created or last changed the draft. Null for a draft from before this was recorded. */
     lastEditedByKind: p.text().$type<Actor['kind']>().strictNullable(),
     lastEditedById: idColumn().strictNullable(),

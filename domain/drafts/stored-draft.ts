@@ -57,6 +57,8 @@ export function insertDraft(db: Db, draft: Draft): Promise<Draft> {
       env_id: draft.environmentId,
       inbox_id: draft.inboxId,
       submission: json(draft.submission),
+      created_by_kind: draft.createdByKind,
+      created_by_id: draft.createdById,
       ...contentOf(draft),
       ...stateOf(draft),
     })

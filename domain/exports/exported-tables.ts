@@ -445,6 +445,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'send_error',
       'requested_by_kind',
       'requested_by_id',
+      'created_by_kind',
+      'created_by_id',
       'last_edited_by_kind',
       'last_edited_by_id',
       'approval_requested_at',

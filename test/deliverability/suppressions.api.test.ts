@@ -78,6 +78,32 @@ describe('manual suppressions', () => {
     expect(await listed(own.token, '?origin=complaint')).toEqual([]);
   });
 
+  test('are found by a part of the address, in any case, without wildcards', async () => {
+    const own = await organization();
+    for (const email of ['ada.lovelace@people.example', 'bob_1@other.example']) await add(own, email);
+    const found = async (search: string) =>
+      (await listed(own.token, `?search=${encodeURIComponent(search)}`)).map(({ email }) => email);
+    expect(await found('LOVELACE@peo')).toEqual(['ada.lovelace@people.example']);
+    expect(await found('.example')).toHaveLength(2);
+    expect(await found('%')).toEqual([]);
+    expect(await found('b_1')).toEqual(['bob_1@other.example']);
+    expect(await found('b_b')).toEqual([]);
+  });
+
+  test('are removed with a reason, which the audit log keeps', async () => {
+    const own = await organization();
+    await add(own, 'ada@people.example');
+    const path = '/suppressions/ada%40people.example?reason=Asked%20us%20to%20write%20again';
+    expect((await app.call(path, { method: 'DELETE', token: own.token })).statusCode).toBe(204);
+    const log = await app.call('/org/audit-log?action=suppression.removed', { token: own.token });
+    expect(log.json().data).toEqual([
+      expect.objectContaining({
+        resource: expect.objectContaining({ id: 'ada@people.example' }),
+        reason: 'Asked us to write again',
+      }),
+    ]);
+  });
+
   test('are visible to a bound credential only if they originate in its scope', async () => {
     const own = await organization();
     await add(own, 'ada@people.example');

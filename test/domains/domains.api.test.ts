@@ -398,6 +398,13 @@ describe('DKIM key rotation', () => {
     expect(
       activated.records.filter(({ purpose }) => purpose === 'dkim').map(({ required }) => required),
     ).toEqual([false, true]);
+    const log = await app.call(`/org/audit-log?resource_id=${domain.id}`, { token: organization.token });
+    expect(log.json().data.map(({ action }: { action: string }) => action)).toEqual([
+      'domain.dkim_activated',
+      'domain.dkim_rotated',
+      'domain.verified',
+      'domain.created',
+    ]);
     // The retired selector is free for the next key.
     const next = (await rotate()).json<DomainAnswer>().records.filter(({ purpose }) => purpose === 'dkim');
     expect(next.map(({ required, status }) => [required, status])).toEqual([

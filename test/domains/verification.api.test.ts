@@ -80,6 +80,14 @@ async function arrange() {
       );
       await verifications.recheckVerified(() => undefined);
     },
+    log: () =>
+      database.db
+        .selectFrom('audit_entries')
+        .select(['action', 'actor_kind as actorKind', 'details'])
+        .where('resource_id', '=', id)
+        .where('actor_kind', '=', 'system')
+        .orderBy('id')
+        .execute(),
     events: () =>
       database.db
         .selectFrom('events')
@@ -110,6 +118,7 @@ describe('the checks of a generation', () => {
     expect(await arranged.check()).toBe('verified');
     expect(await arranged.state()).toMatchObject({ verificationStatus: 'verified', nextCheckAt: null });
     expect(await arranged.events()).toHaveLength(1);
+    expect((await arranged.log()).map(({ action }) => action)).toEqual(['domain.verified']);
   });
 
   test('fail the domain at the end of the window', async () => {
@@ -125,6 +134,15 @@ describe('the checks of a generation', () => {
       nextCheckAt: null,
       statusReason: 'Not verified in time. Required records missing: ownership, spf, dkim.',
     });
+    expect(await arranged.log()).toEqual([
+      {
+        action: 'domain.failed',
+        actorKind: 'system',
+        details: expect.objectContaining({
+          status_reason: 'Not verified in time. Required records missing: ownership, spf, dkim.',
+        }),
+      },
+    ]);
   });
 
   test('do not fail the domain for two weeks while DNS gives no answer', async () => {

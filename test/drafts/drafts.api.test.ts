@@ -9,6 +9,7 @@ import {
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
+import { createTestSession } from '../support/sessions.ts';
 
 const app = useTestApp();
 let organization: TestOrganization;
@@ -69,10 +70,28 @@ describe('drafts', () => {
       send_status: 'draft',
       send_error: null,
       approval: null,
+      created_by: { kind: 'api_key', id: organization.keyId },
+      last_edited_by: { kind: 'api_key', id: organization.keyId },
       version: 1,
       created_at: expect.any(String),
       updated_at: expect.any(String),
     });
+  });
+
+  test('name who created them and who changed them last', async () => {
+    const { id } = await draft({ subject: 'By the agent' });
+    const { token } = await createTestSession(app.worker, organization.ownerId);
+    const changed = await app.call(`/drafts/${id}`, {
+      method: 'PATCH',
+      token,
+      body: { subject: 'By the owner' },
+    });
+    const people = {
+      created_by: { kind: 'api_key', id: organization.keyId },
+      last_edited_by: { kind: 'user', id: organization.ownerId },
+    };
+    expect(changed.json()).toMatchObject(people);
+    expect((await get(id)).json()).toMatchObject(people);
   });
 
   test('return the given content, with recipients as objects and as addresses', async () => {

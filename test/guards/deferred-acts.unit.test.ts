@@ -30,6 +30,8 @@ const REQUESTERS: Record<string, { act: keyof typeof DEFERRED_ACTS } | string> =
   'webhook-bulk-job.requestedById': { act: 'webhook_job' },
   'webhook-bulk-job.requestedByKind': { act: 'webhook_job' },
   'deletion.deletedBy': 'access ended when it was asked; the purge only follows',
+  'draft.createdById': 'a record',
+  'draft.createdByKind': 'a record',
   'draft.decidedById': { act: 'approval' },
   'draft.lastEditedById': 'asks for nothing: binds a person’s send to a version',
   'draft.lastEditedByKind': 'as lastEditedById',

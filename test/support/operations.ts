@@ -102,7 +102,18 @@ const PLAIN_QUERY = [
   ],
   ...['direction', 'label', 'from', 'to', 'subject', 'has_attachments', 'q', 'timeout_seconds', 'domain'],
   ...['format', 'max_chars', 'offset', 'links', 'for'],
-  ...['email', 'origin', 'reason', 'fresh', 'purge', 'revoke_children', 'view', 'action', 'resource_type'],
+  ...[
+    'email',
+    'search',
+    'origin',
+    'reason',
+    'fresh',
+    'purge',
+    'revoke_children',
+    'view',
+    'action',
+    'resource_type',
+  ],
 ];
 
 /** A place in a request that takes an id. */

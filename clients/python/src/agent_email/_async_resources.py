@@ -3954,6 +3954,7 @@ class AsyncSuppressions(AsyncGroup[R]):
         cursor: Union[str, NotGiven] = NOT_GIVEN,
         order: Union[params.SortOrder, NotGiven] = NOT_GIVEN,
         email: Union[str, NotGiven] = NOT_GIVEN,
+        search: Union[str, NotGiven] = NOT_GIVEN,
         origin: Union[Literal["bounce", "complaint", "manual", "unsubscribe"], NotGiven] = NOT_GIVEN,
         options: Optional[RequestOptions] = None,
     ) -> AsyncPages[types.Suppression]:
@@ -3971,6 +3972,7 @@ class AsyncSuppressions(AsyncGroup[R]):
             cursor: next_cursor of the previous page.
             order: desc: newest first. (default "desc")
             email: Return only this address.
+            search: Only addresses that contain this text, in any case.
             origin: Only those with this origin.
         """
         return AsyncPages(
@@ -3978,7 +3980,14 @@ class AsyncSuppressions(AsyncGroup[R]):
             Call(
                 "GET",
                 "/api/v1/suppressions",
-                query={"limit": limit, "cursor": cursor, "order": order, "email": email, "origin": origin},
+                query={
+                    "limit": limit,
+                    "cursor": cursor,
+                    "order": order,
+                    "email": email,
+                    "search": search,
+                    "origin": origin,
+                },
                 options=options,
             ),
             types.Suppression,
@@ -4013,7 +4022,13 @@ class AsyncSuppressions(AsyncGroup[R]):
         ))
         return result
 
-    async def delete(self, email: str, *, options: Optional[RequestOptions] = None) -> None:
+    async def delete(
+        self,
+        email: str,
+        *,
+        reason: Union[str, NotGiven] = NOT_GIVEN,
+        options: Optional[RequestOptions] = None,
+    ) -> None:
         """Remove a suppression.
 
         A bound credential removes what lies within its environment or inbox, an organization-wide one every suppression
@@ -4023,8 +4038,9 @@ class AsyncSuppressions(AsyncGroup[R]):
 
         Args:
             email: The address, percent-encoded.
+            reason: Why, for the audit log.
         """
-        await self._client.call(Call("DELETE", f"/api/v1/suppressions/{quoted(email)}", options=options))
+        await self._client.call(Call("DELETE", f"/api/v1/suppressions/{quoted(email)}", query={"reason": reason}, options=options))
 
 
 class AsyncRefusals(AsyncGroup[R]):

@@ -3949,6 +3949,7 @@ class Suppressions(Group[R]):
         cursor: Union[str, NotGiven] = NOT_GIVEN,
         order: Union[params.SortOrder, NotGiven] = NOT_GIVEN,
         email: Union[str, NotGiven] = NOT_GIVEN,
+        search: Union[str, NotGiven] = NOT_GIVEN,
         origin: Union[Literal["bounce", "complaint", "manual", "unsubscribe"], NotGiven] = NOT_GIVEN,
         options: Optional[RequestOptions] = None,
     ) -> Pages[types.Suppression]:
@@ -3966,6 +3967,7 @@ class Suppressions(Group[R]):
             cursor: next_cursor of the previous page.
             order: desc: newest first. (default "desc")
             email: Return only this address.
+            search: Only addresses that contain this text, in any case.
             origin: Only those with this origin.
         """
         return Pages(
@@ -3973,7 +3975,14 @@ class Suppressions(Group[R]):
             Call(
                 "GET",
                 "/api/v1/suppressions",
-                query={"limit": limit, "cursor": cursor, "order": order, "email": email, "origin": origin},
+                query={
+                    "limit": limit,
+                    "cursor": cursor,
+                    "order": order,
+                    "email": email,
+                    "search": search,
+                    "origin": origin,
+                },
                 options=options,
             ),
             types.Suppression,
@@ -4008,7 +4017,13 @@ class Suppressions(Group[R]):
         ))
         return result
 
-    def delete(self, email: str, *, options: Optional[RequestOptions] = None) -> None:
+    def delete(
+        self,
+        email: str,
+        *,
+        reason: Union[str, NotGiven] = NOT_GIVEN,
+        options: Optional[RequestOptions] = None,
+    ) -> None:
         """Remove a suppression.
 
         A bound credential removes what lies within its environment or inbox, an organization-wide one every suppression
@@ -4018,8 +4033,9 @@ class Suppressions(Group[R]):
 
         Args:
             email: The address, percent-encoded.
+            reason: Why, for the audit log.
         """
-        self._client.call(Call("DELETE", f"/api/v1/suppressions/{quoted(email)}", options=options))
+        self._client.call(Call("DELETE", f"/api/v1/suppressions/{quoted(email)}", query={"reason": reason}, options=options))
 
 
 class Refusals(Group[R]):

@@ -530,6 +530,10 @@ class Domain(Model):
     """Inbox that receives mail to addresses of the domain that no inbox has. Null: such mail is refused."""
     last_checked_at: Optional[str]
     """When DNS was last queried."""
+    next_check_at: Optional[str]
+    """When DNS is queried next while records are awaited. Null: nothing is awaited; a verified domain is checked once a
+    day.
+    """
     verified_at: Optional[str]
     """When it last became verified."""
     created_at: str
@@ -628,6 +632,10 @@ class Draft(Model):
     """
     approval: Optional[DraftApproval]
     """The latest request for the approval of a person; null if there was none."""
+    created_by: Optional[DraftCreatedBy]
+    """Who created the draft; null if that was not recorded."""
+    last_edited_by: Optional[DraftCreatedBy]
+    """Who created or last changed the draft; null if that was not recorded."""
     version: int
     """Increases with every change; compared with If-Match and with the version in a request to send."""
     created_at: str
@@ -635,7 +643,7 @@ class Draft(Model):
 
 
 class DraftApproval(Model):
-    requested_by: Optional[DraftApprovalRequestedBy]
+    requested_by: Optional[DraftCreatedBy]
     """Who asked to send the draft."""
     requested_at: str
     expires_at: Optional[str]
@@ -671,13 +679,6 @@ class DraftApprovalRecipient(Model):
     """Outside the inboxes and verified domains of the organization."""
     first_contact: bool
     """The inbox has not recently exchanged messages with this address."""
-
-
-class DraftApprovalRequestedBy(Model):
-    kind: str
-    """Known values: api_key, connection, user, staff, system."""
-    id: str
-    """Id of the key or user; of the inbox for a message submitted over SMTP."""
 
 
 class DraftApprovedEvent(Model):
@@ -726,6 +727,13 @@ class DraftAttachmentsMeta(Model):
     content_id: Optional[str]
     disposition: str
     """Known values: attachment, inline."""
+
+
+class DraftCreatedBy(Model):
+    kind: str
+    """Known values: api_key, connection, user, staff, system."""
+    id: str
+    """Id of the key or user; of the inbox for a message submitted over SMTP."""
 
 
 class DraftOutcome(Model):

@@ -2025,11 +2025,18 @@ export interface SuppressionsListParams {
   order?: types.SortOrder | undefined;
   /** Return only this address. */
   email?: string | undefined;
+  /** Only addresses that contain this text, in any case. */
+  search?: string | undefined;
   /** Only those with this origin. */
   origin?: 'bounce' | 'complaint' | 'manual' | 'unsubscribe' | undefined;
 }
 
 export type SuppressionsCreateParams = types.CreateSuppression;
+
+export interface SuppressionsDeleteParams {
+  /** Why, for the audit log. */
+  reason?: string | undefined;
+}
 
 export class SuppressionsResource<Receipts extends boolean = false> extends Resource {
   declare protected readonly receipts: Receipts;
@@ -2042,7 +2049,7 @@ export class SuppressionsResource<Receipts extends boolean = false> extends Reso
    * May fail with 403, 404.
    */
   list(params?: SuppressionsListParams, options?: RequestOptions): PageAnswer<types.Suppression> {
-    return this.requester.list({ verb: 'GET', path: '/api/v1/suppressions', query: { limit: 'limit', cursor: 'cursor', order: 'order', email: 'email', origin: 'origin' }, params, options });
+    return this.requester.list({ verb: 'GET', path: '/api/v1/suppressions', query: { limit: 'limit', cursor: 'cursor', order: 'order', email: 'email', search: 'search', origin: 'origin' }, params, options });
   }
 
   /**
@@ -2064,8 +2071,8 @@ export class SuppressionsResource<Receipts extends boolean = false> extends Reso
    * Permission: `suppressions:manage`.
    * May fail with 403, 404, 409, 413.
    */
-  delete(email: string, options?: RequestOptions): Answer<void> {
-    return this.requester.call({ verb: 'DELETE', path: path`/api/v1/suppressions/${email}`, options });
+  delete(email: string, params?: SuppressionsDeleteParams, options?: RequestOptions): Answer<void> {
+    return this.requester.call({ verb: 'DELETE', path: path`/api/v1/suppressions/${email}`, query: { reason: 'reason' }, params, options });
   }
 }
 

@@ -755,6 +755,11 @@ export interface Domain {
   catch_all_inbox_id: string | null;
   /** When DNS was last queried. */
   last_checked_at: string | null;
+  /**
+   * When DNS is queried next while records are awaited. Null: nothing is awaited; a verified domain is checked once a
+   * day.
+   */
+  next_check_at: string | null;
   /** When it last became verified. */
   verified_at: string | null;
   created_at: string;
@@ -857,6 +862,10 @@ export interface Draft {
   send_error: string | null;
   /** The latest request for the approval of a person; null if there was none. */
   approval: DraftApproval | null;
+  /** Who created the draft; null if that was not recorded. */
+  created_by: DraftCreatedBy | null;
+  /** Who created or last changed the draft; null if that was not recorded. */
+  last_edited_by: DraftCreatedBy | null;
   /** Increases with every change; compared with If-Match and with the version in a request to send. */
   version: number;
   created_at: string;
@@ -865,7 +874,7 @@ export interface Draft {
 
 export interface DraftApproval {
   /** Who asked to send the draft. */
-  requested_by: DraftApprovalRequestedBy | null;
+  requested_by: DraftCreatedBy | null;
   requested_at: string;
   /** When it is rejected unless a person decides; null if it was approved. */
   expires_at: string | null;
@@ -899,12 +908,6 @@ export interface DraftApprovalRecipient {
   external: boolean;
   /** The inbox has not recently exchanged messages with this address. */
   first_contact: boolean;
-}
-
-export interface DraftApprovalRequestedBy {
-  kind: 'api_key' | 'connection' | 'user' | 'staff' | 'system' | (string & {});
-  /** Id of the key or user; of the inbox for a message submitted over SMTP. */
-  id: string;
 }
 
 /** The body of a `draft.approved` webhook. */
@@ -954,6 +957,12 @@ export interface DraftAttachmentsMeta {
   storage_key: string;
   content_id: string | null;
   disposition: AnyDisposition;
+}
+
+export interface DraftCreatedBy {
+  kind: 'api_key' | 'connection' | 'user' | 'staff' | 'system' | (string & {});
+  /** Id of the key or user; of the inbox for a message submitted over SMTP. */
+  id: string;
 }
 
 /** Every field is optional: an omitted field is kept, null clears it. */
