@@ -31,9 +31,15 @@ export const AuditEntryRecord = resource(
     resource: strictObject({
       type: text(64),
       id: text(320, { description: 'Id, or the address or domain of a suppression or list entry.' }),
+      name: nullableText(2_048, {
+        description:
+          'Current name or address, such as the email of an inbox; null if it no longer exists or has none.',
+      }),
     }),
     reason: nullableText(2_000),
-    details: Type.Record(Type.String({ maxLength: 100 }), Type.Unknown()),
+    details: Type.Record(Type.String({ maxLength: 100 }), Type.Unknown(), {
+      description: 'What changed. Values that a change replaced are in previous.',
+    }),
     ip: nullableText(64),
     request_id: nullableText(64),
     created_at: timestamp(),
@@ -107,7 +113,7 @@ export function presentAuditEntry(entry: AuditLogEntry): Static<typeof AuditEntr
     action: entry.action,
     actor: { kind: entry.actorKind, id: entry.actorId, name: entry.actorName },
     credential_id: entry.credentialId,
-    resource: { type: entry.resourceType, id: entry.resourceId },
+    resource: { type: entry.resourceType, id: entry.resourceId, name: entry.resourceName },
     reason: entry.reason,
     details: entry.details,
     ip: entry.ip,

@@ -33,6 +33,11 @@ export const MembershipRecord = resource(
   { $id: 'Membership', title: 'Membership' },
 );
 
+export const CreateOrganization = strictObject(
+  { name: text(200, { minLength: 1, description: 'At most 50 characters, without links.' }) },
+  { $id: 'CreateOrganization', title: 'CreateOrganization' },
+);
+
 export const UserRecord = resource(
   'user',
   {

@@ -1,12 +1,14 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { AccountService } from '../../domain/people/account.service.ts';
+import type { OwnOrganizationService } from '../../domain/people/own-organization.service.ts';
 import type { PasswordService } from '../../domain/people/password.service.ts';
 import { changeProblems, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import {
   Accepted,
   ChangeEmail,
   ChangePassword,
+  CreateOrganization,
   MembershipRecord,
   presentMembership,
   presentUser,
@@ -17,9 +19,11 @@ import {
 export const userRoutes =
   ({
     accounts,
+    ownOrganizations,
     passwords,
   }: {
     accounts: AccountService;
+    ownOrganizations: OwnOrganizationService;
     passwords: PasswordService;
   }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
@@ -78,6 +82,26 @@ export const userRoutes =
       async ({ person }) => ({
         data: (await accounts.listOrganizations(person.userId)).map(presentMembership),
       }),
+    );
+
+    app.post(
+      '/user/me/organizations',
+      {
+        config: { person: 'full' },
+        schema: {
+          operationId: 'user.createOrganization',
+          summary: 'Create another organization, as its owner',
+          description:
+            'It has the environments production and sandbox, and no API key yet: name it in x-org-id with POST /api-keys. A person owns at most 10 organizations. Refused (403) for a session from a single sign-on, which opens only its own organization.',
+          tags: ['User'],
+          body: ref(CreateOrganization),
+          response: { 201: ref(MembershipRecord), ...postProblems() },
+        },
+      },
+      async ({ person, body }, reply) => {
+        const created = await ownOrganizations.create(person, body);
+        return reply.code(201).send(presentMembership(created));
+      },
     );
 
     app.post(

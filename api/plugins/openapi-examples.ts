@@ -105,6 +105,7 @@ export const REQUEST_EXAMPLES: Readonly<Record<string, object>> = {
   ChangePassword: { current_password: PASSWORD, new_password: `${PASSWORD} 2` },
   ChangeEmail: { current_password: PASSWORD, new_email: 'ada@shop.example' },
   MailedToken: { token: TOKEN },
+  CreateOrganization: { name: 'Analytical Engines' },
   UpdateUser: { name: 'Ada Lovelace' },
   DeleteAccount: { current_password: PASSWORD },
   RecoverAccount: { token: TOKEN },

@@ -5,7 +5,7 @@ import { findPage } from '../../platform/database/pages.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
-import { recordAudit } from '../audit/record-audit.ts';
+import { recordAudit, replacedValues } from '../audit/record-audit.ts';
 import { AGENT_PERMISSIONS, type Permission } from '../identity/permissions.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
@@ -44,6 +44,18 @@ export interface ApiKeyChange {
   /** Null: does not expire. */
   expiresAt?: Date | null;
   allowedCidrs?: string[];
+}
+
+/** For the audit log. */
+function describeChange(key: ApiKeyRow, { name, permissions, expiresAt, allowedCidrs }: ApiKeyChange) {
+  const change = {
+    ...(name === undefined ? {} : { name }),
+    ...(permissions === undefined ? {} : { permissions }),
+    ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
+    ...(allowedCidrs === undefined ? {} : { allowed_cidrs: allowedCidrs }),
+  };
+  const { expiresAt: expires_at, allowedCidrs: allowed_cidrs } = key;
+  return { ...change, ...replacedValues({ ...key, expires_at, allowed_cidrs }, change) };
 }
 
 export type ApiKeyService = ReturnType<typeof createApiKeyService>;
@@ -147,12 +159,7 @@ export function createApiKeyService({ database }: { database: Database }) {
           action: 'api_key.updated',
           resourceType: 'api_key',
           resourceId: keyId,
-          details: {
-            ...(name === undefined ? {} : { name }),
-            ...(permissions === undefined ? {} : { permissions }),
-            ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
-            ...(allowedCidrs === undefined ? {} : { allowed_cidrs: allowedCidrs }),
-          },
+          details: describeChange(key, change),
         });
         return changed;
       }),

@@ -1,3 +1,4 @@
+import { type RawBuilder, sql } from 'kysely';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import { createdIn } from '../../platform/database/creation-range.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -17,6 +18,8 @@ export interface AuditLogEntry {
   credentialId: string | null;
   resourceType: string;
   resourceId: string;
+  /** Current name or address of the resource; null if it no longer exists, has none, or the reader is staff. */
+  resourceName: string | null;
   reason: string | null;
   details: Record<string, unknown>;
   ip: string | null;
@@ -42,16 +45,36 @@ export function createAuditLogService({ database }: { database: Database }) {
     list: (scope: Scope, filter: AuditFilter, page: PageRequest): Promise<Page<AuditLogEntry>> =>
       database.read(scope, ({ db }) => {
         requireOrganizationWide(scope);
-        return listAuditEntries(db, scope.organizationId, { filter, page });
+        return listAuditEntries(db, scope.organizationId, { filter, page, resourceName: resourceName() });
       }),
   };
 }
 
-/** Reads a page of an organization's log. Also for staff. */
+/** In the transaction of a tenant: another tenant's resource has no name. */
+const resourceName = () => sql<string | null>`case audit_entries.resource_type
+  when 'user' then (select coalesce(users.name, users.email) from users where users.id = audit_entries.resource_id)
+  when 'api_key' then (select name from api_keys where api_keys.id = audit_entries.resource_id)
+  when 'connection' then (select client_name from connections where connections.id = audit_entries.resource_id)
+  when 'organization' then (select name from organizations where organizations.id = audit_entries.resource_id)
+  when 'environment' then (select name from environments where environments.id = audit_entries.resource_id)
+  when 'inbox' then (select email from inboxes where inboxes.id = audit_entries.resource_id)
+  when 'domain' then (select domain_name from domains where domains.id = audit_entries.resource_id)
+  when 'invitation' then (select email from invitations where invitations.id = audit_entries.resource_id)
+  when 'sso_configuration' then (select name from sso_configurations where sso_configurations.id = audit_entries.resource_id)
+  when 'webhook_endpoint' then (
+    select substring(url from '^https?://([^/?#]+)') from webhook_endpoints where webhook_endpoints.id = audit_entries.resource_id
+  )
+end`;
+
+/** Reads a page of an organization's log. Also for staff, whose role sees no names of resources. */
 export function listAuditEntries(
   db: Db,
   organizationId: string,
-  { filter, page }: { filter: AuditFilter; page: PageRequest },
+  {
+    filter,
+    page,
+    resourceName: name = sql<string | null>`null`,
+  }: { filter: AuditFilter; page: PageRequest; resourceName?: RawBuilder<string | null> },
 ): Promise<Page<AuditLogEntry>> {
   const { after: from, before } = filter;
   const query = db
@@ -81,6 +104,7 @@ export function listAuditEntries(
         .end()
         .as('actorName'),
     )
+    .select(name.as('resourceName'))
     .where('org_id', '=', organizationId)
     .where(({ and }) =>
       and({

@@ -51,6 +51,22 @@ export async function recordAudit(
   ]);
 }
 
+/**
+ * For `details` of a change: the values that it replaced, under `previous`, so that the log shows old and new. Fields that
+ * the change left as they were are not listed.
+ */
+export function replacedValues<Change extends object>(
+  before: { [Field in keyof Change]?: unknown },
+  change: Change,
+): { previous?: Record<string, unknown> } {
+  const replaced = Object.entries(change)
+    .filter(([, value]) => value !== undefined)
+    .map(([field, value]) => [field, before[field as keyof Change] ?? null, value ?? null] as const)
+    .filter(([, old, value]) => JSON.stringify(old) !== JSON.stringify(value));
+  if (replaced.length === 0) return {};
+  return { previous: Object.fromEntries(replaced.map(([field, old]) => [field, old])) };
+}
+
 type Author = Pick<Person, 'userId' | 'ip' | 'requestId'> & { sessionId?: string };
 
 /** Records a person's change of an organization that their session has not entered. For the people role. */

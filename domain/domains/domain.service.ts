@@ -6,7 +6,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import type { DnsLookup } from '../../platform/dns.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
-import { recordAudit } from '../audit/record-audit.ts';
+import { recordAudit, replacedValues } from '../audit/record-audit.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
 import { releaseAddressesOfDomain } from '../inboxes/address-claims.ts';
@@ -129,7 +129,9 @@ export function createDomainService(options: DomainServiceOptions) {
           .where('id', '=', domainId)
           .returning(columnsOf(DomainEntity))
           .executeTakeFirstOrThrow(() => notFound('domain', domainId));
-        await audit(db, scope, domain, 'updated', { catch_all_inbox_id: inboxId });
+        const change = { catch_all_inbox_id: inboxId };
+        const before = { catch_all_inbox_id: domain.catchAllInboxId };
+        await audit(db, scope, domain, 'updated', { ...change, ...replacedValues(before, change) });
         return toDetails({ ...locked, domain: updated });
       }),
 
@@ -184,7 +186,7 @@ function audit(
   scope: Scope,
   { id, domainName }: Domain,
   change: string,
-  details: Record<string, string | null> = {},
+  details: Record<string, unknown> = {},
 ): Promise<void> {
   return recordAudit(db, scope, {
     action: `domain.${change}`,

@@ -6,7 +6,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
-import { recordAudit } from '../audit/record-audit.ts';
+import { recordAudit, replacedValues } from '../audit/record-audit.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import { lockOrganization } from './break-glass-owner.ts';
@@ -86,7 +86,7 @@ export function createEnvironmentService({ database }: { database: Database }) {
           action: 'environment.updated',
           resourceType: 'environment',
           resourceId: environmentId,
-          details: change,
+          details: { ...change, ...replacedValues(before, change) },
         });
         return after;
       }),

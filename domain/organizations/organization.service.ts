@@ -3,7 +3,7 @@ import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
-import { recordAudit } from '../audit/record-audit.ts';
+import { recordAudit, replacedValues } from '../audit/record-audit.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import { type Organization, OrganizationEntity } from './organization.entity.ts';
@@ -39,7 +39,7 @@ export function createOrganizationService({ database }: { database: Database }) 
           action: 'organization.updated',
           resourceType: 'organization',
           resourceId: organization.id,
-          details: change,
+          details: { ...change, ...replacedValues(before, change) },
         });
         return organization;
       }),

@@ -7,6 +7,7 @@ import type { PersonNotificationService } from '../notifications/person-notifica
 import { createAccountService } from './account.service.ts';
 import { createMfaService } from './mfa.service.ts';
 import { createMfaChallengeService } from './mfa-challenge.service.ts';
+import { createOwnOrganizationService } from './own-organization.service.ts';
 import { createPasskeyEnrollmentService } from './passkeys/passkey-enrollment.service.ts';
 import { createPasskeySignInService } from './passkeys/passkey-sign-in.service.ts';
 import { relyingPartyOf } from './passkeys/webauthn-ceremonies.ts';
@@ -56,6 +57,7 @@ export function createPeople(options: Options) {
     signIns: createSignInService(options),
     passwords: createPasswordService(options),
     accounts: createAccountService(options),
+    ownOrganizations: createOwnOrganizationService(options),
     mfa: createMfaService({ ...options, issuer: new URL(options.config.PUBLIC_URL).hostname }),
     mfaChallenges: createMfaChallengeService(options),
     passkeyEnrollments: createPasskeyEnrollmentService(options),

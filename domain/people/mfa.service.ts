@@ -23,7 +23,7 @@ import {
 } from './mfa-enrollments.ts';
 import { countRecoveryCodes, deleteRecoveryCodes, replaceRecoveryCodes } from './recovery-codes.ts';
 import { requireAnotherSignInMethod } from './sign-in-methods.ts';
-import { createTotpSetup, findTotpStep, type TotpSetup, totpContext } from './totp.ts';
+import { createTotpSetup, describeTotpSetup, findTotpStep, type TotpSetup, totpContext } from './totp.ts';
 
 export interface MfaStatus {
   enrollments: Enrollment[];
@@ -86,6 +86,27 @@ export function createMfaService(options: MfaOptions) {
         const secret = secretBox.seal(setup.secret, totpContext(enrollmentId));
         await replacePendingTotp(db, { id: enrollmentId, userId: person.userId, name, secret });
         return { ...setup, enrollmentId };
+      });
+    },
+
+    /**
+     * The enrollment that waits for its first code, to be shown again after a mistyped one. Undefined if it is no longer the
+     * pending one.
+     *
+     * @throws AppError `session_expired` as `setUpTotp`.
+     */
+    async findPendingTotp(person: Person, enrollmentId: string): Promise<TotpSetup | undefined> {
+      requireFreshLogin(person);
+      return database.peopleTransaction(async ({ db }) => {
+        const pending = await lockPendingTotp(db, person.userId);
+        if (pending?.id !== enrollmentId) return undefined;
+        const user = await db
+          .selectFrom('users')
+          .select('email')
+          .where('id', '=', person.userId)
+          .executeTakeFirstOrThrow(() => notFound('enrollment', enrollmentId));
+        const secret = secretBox.open(pending.secret, totpContext(pending.id));
+        return describeTotpSetup({ issuer, label: user.email, secret });
       });
     },
 

@@ -17,8 +17,18 @@ export interface TotpSetup {
 export const totpContext = (enrollmentId: string): string => `mfa:${enrollmentId}`;
 
 /** Creates a secret of 160 bits, as RFC 4226 section 4 recommends. */
-export function createTotpSetup(account: { issuer: string; label: string }): TotpSetup {
-  const secret = generateSecret();
+export const createTotpSetup = (account: { issuer: string; label: string }): TotpSetup =>
+  describeTotpSetup({ ...account, secret: generateSecret() });
+
+/** What an app needs to take the secret. */
+export function describeTotpSetup({
+  secret,
+  ...account
+}: {
+  issuer: string;
+  label: string;
+  secret: string;
+}): TotpSetup {
   const uri = generateURI({ ...account, secret });
   return { secret, uri, qrSvg: renderSVG(uri) };
 }

@@ -3,7 +3,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { isCidr } from '../../platform/network.ts';
-import { recordAudit } from '../audit/record-audit.ts';
+import { recordAudit, replacedValues } from '../audit/record-audit.ts';
 import { isAddressAllowed } from '../identity/allowed-addresses.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import { toDomainKey } from '../mime/mail-address.ts';
@@ -59,7 +59,7 @@ export function createPolicyService({
           action: 'policies.updated',
           resourceType: 'organization',
           resourceId: organizationId,
-          details: { ...normalized },
+          details: { ...normalized, ...replacedValues(before, normalized) },
         });
         if (after.enforceSso) await requireBreakGlassOwner(db, organizationId);
         if (weakened.length > 0) await onWeaken(transaction, scope, weakened);

@@ -10,7 +10,7 @@ import {
   applyRetentionWorkflowId,
 } from '../../workflows/retention/apply-retention.contract.ts';
 import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
-import { recordAudit } from '../audit/record-audit.ts';
+import { recordAudit, replacedValues } from '../audit/record-audit.ts';
 import { isOrganizationWide, type Scope } from '../identity/scope.ts';
 import { changeRetention, firstDeletionAt, postponeRetention } from './retention-plan.ts';
 import { type RetentionPolicy, RetentionPolicyEntity } from './retention-policy.entity.ts';
@@ -66,6 +66,7 @@ export function createRetentionPolicyService({
         const { db } = transaction;
         await ensurePolicy(db, organizationId, now());
         const policy = await lockPolicy(db, organizationId);
+        const before = { retention_days: policy?.retentionDays ?? null };
         if (policy && changeRetention(policy, days, now())) {
           await savePolicy(db, policy);
           if (policy.steps.some(isPending))
@@ -73,7 +74,8 @@ export function createRetentionPolicyService({
               start: buildRetentionStart(organizationId, `change-${policy.version}`),
             });
         }
-        await audit(db, scope, 'updated', { retention_days: days });
+        const change = { retention_days: days };
+        await audit(db, scope, 'updated', { ...change, ...replacedValues(before, change) });
         return toDetails(policy, now());
       });
     },

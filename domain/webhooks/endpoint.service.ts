@@ -13,7 +13,7 @@ import {
   CANCEL_DELIVERY,
   deliverWebhookWorkflowId,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
-import { recordAudit } from '../audit/record-audit.ts';
+import { recordAudit, replacedValues } from '../audit/record-audit.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
@@ -134,6 +134,10 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
           host: hostOf(changed),
           events: changed.events,
           disabled,
+          ...replacedValues(
+            { host: hostOf(found), events: found.events, disabled: found.disabled },
+            { host: hostOf(changed), events: changed.events, disabled },
+          ),
         });
         return attachHeldCount(db, changed);
       }),

@@ -35,6 +35,7 @@ const CASES: Record<string, string | string[]> = {
   'domain/people/account.service.ts rate_limited': 'emails to confirm a new address',
   'domain/people/deleted-account.ts MAX_EMAILS_PER_HOUR': 'emails to recover an account',
   'domain/people/mfa-enrollments.ts MAX_ENROLLMENTS': 'second factors',
+  'domain/people/own-organization.service.ts MAX_OWNED_ORGANIZATIONS': 'organizations of an owner',
   'domain/people/password.service.ts MAX_RESETS_PER_HOUR': 'emails to reset a password',
   'domain/people/pending-sign-ins.ts MAX_FAILURES': 'guesses at the second factor of one sign-in',
   'domain/people/sign-in-throttle.ts rate_limited': 'guesses at a password',

@@ -176,11 +176,39 @@ describe('the audit log', () => {
         actor: { kind: 'user', id: organization.ownerId, name: expect.stringContaining('@example.test') },
         credential_id: id,
         resource: { type: 'organization', id: organization.organizationId },
-        details: { sessionMaxAgeHours: 8 },
+        details: { sessionMaxAgeHours: 8, previous: { sessionMaxAgeHours: null } },
         ip: '198.51.100.1',
         request_id: expect.stringMatching(/^req_/),
       },
     ]);
+  });
+
+  test('shows the values that a change replaced, and none that it left', async () => {
+    await patch({ require_send_approval: 'external', daily_send_cap_per_inbox: 50 });
+    await patch({ require_send_approval: 'all', daily_send_cap_per_inbox: 50 });
+    const [last] = await list();
+    expect(last.details).toEqual({
+      requireSendApproval: 'all',
+      dailySendCapPerInbox: 50,
+      previous: { requireSendApproval: 'external' },
+    });
+  });
+
+  test('names resources as they are called now', async () => {
+    const key = await app.call('/api-keys', {
+      method: 'POST',
+      token: organization.token,
+      body: { name: 'Support bot' },
+    });
+    const [created] = await list();
+    expect(created).toMatchObject({
+      action: 'api_key.created',
+      resource: { id: key.json().id, name: 'Support bot' },
+    });
+    await app.call('/org', { method: 'PATCH', token: organization.token, body: { name: 'Engines' } });
+    const [renamed] = await list();
+    expect(renamed).toMatchObject({ resource: { type: 'organization', name: 'Engines' } });
+    expect(renamed.details.previous.name).not.toBe('Engines');
   });
 
   test('records keys, and filters', async () => {

@@ -483,3 +483,52 @@ test('mailed tokens are stored only as hashes and sealed', async () => {
   );
   expect(JSON.stringify([rows, app.commands])).not.toContain(token);
 });
+
+describe('another organization', () => {
+  const create = (token: string, body: unknown = { name: 'Difference Engines' }) =>
+    app.call('/user/me/organizations', { method: 'POST', token, body });
+
+  test('belongs to its creator, has two environments, and is in its own audit log', async () => {
+    const { token, organizationId: first } = await createAccount();
+    const created = await create(token);
+    expect(created.statusCode).toBe(201);
+    expect(created.json()).toMatchObject({ object: 'membership', name: 'Difference Engines', role: 'owner' });
+    const { id } = created.json();
+    expect(id).not.toBe(first);
+    const headers = { 'x-org-id': id };
+    const environments = (await app.call('/org/environments', { token, headers })).json();
+    expect(environments.data.map(({ kind }: { kind: string }) => kind).sort()).toEqual([
+      'production',
+      'sandbox',
+    ]);
+    const log = (await app.call('/org/audit-log', { token, headers })).json();
+    expect(log.data).toMatchObject([
+      {
+        action: 'organization.created',
+        actor: { name: 'Ada Lovelace' },
+        resource: { id, name: 'Difference Engines' },
+        details: { name: 'Difference Engines' },
+      },
+    ]);
+  });
+
+  test('has a slug of its own if another organization has its name', async () => {
+    const { token } = await createAccount();
+    const name = `Twin ${Date.now()}`;
+    const [one, two] = [await create(token, { name }), await create(token, { name })];
+    expect(one.statusCode).toBe(201);
+    expect(two.statusCode).toBe(201);
+    expect(two.json().slug).not.toBe(one.json().slug);
+  });
+
+  test('is refused with a name that mail must not show', async () => {
+    const { token } = await createAccount();
+    expectProblem(await create(token, { name: 'Visit https://evil.example' }), 'validation_error');
+  });
+
+  test('is refused to a session from a single sign-on, which could not enter it', async () => {
+    const { userId } = await createAccount();
+    const { token } = await createTestSession(app.worker, userId, { method: 'sso' });
+    expectProblem(await create(token), 'policy_violation');
+  });
+});

@@ -72,6 +72,12 @@ const ACTIONS: Record<string, () => Promise<[done: number, limit: number]>> = {
       1,
     ];
   },
+  async 'organizations of an owner'() {
+    const { token } = await createAccountQuickly(app);
+    const body = { name: 'Next' };
+    // The sign-up has created the first one.
+    return [1 + (await countAnswers(201, '/user/me/organizations', () => ({ token, body }))), 10];
+  },
   async 'single sign-on configurations'() {
     const { token, domain } = await createSsoOrganization(app);
     const body = oidcSettings('https://idp.example.com', domain);

@@ -254,6 +254,7 @@ class AuditEntry(Model):
     resource: AuditEntryResource
     reason: Optional[str]
     details: Dict[str, Any]
+    """What changed. Values that a change replaced are in previous."""
     ip: Optional[str]
     request_id: Optional[str]
     created_at: str
@@ -271,6 +272,8 @@ class AuditEntryResource(Model):
     type: str
     id: str
     """Id, or the address or domain of a suppression or list entry."""
+    name: Optional[str]
+    """Current name or address, such as the email of an inbox; null if it no longer exists or has none."""
 
 
 class BatchResults(Model):

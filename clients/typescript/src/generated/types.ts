@@ -325,6 +325,7 @@ export interface AuditEntry {
   credential_id: string | null;
   resource: AuditEntryResource;
   reason: string | null;
+  /** What changed. Values that a change replaced are in previous. */
   details: Record<string, unknown>;
   ip: string | null;
   request_id: string | null;
@@ -342,6 +343,8 @@ export interface AuditEntryResource {
   type: string;
   /** Id, or the address or domain of a suppression or list entry. */
   id: string;
+  /** Current name or address, such as the email of an inbox; null if it no longer exists or has none. */
+  name: string | null;
 }
 
 export interface BatchResults {
