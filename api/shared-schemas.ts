@@ -90,7 +90,13 @@ import { DraftApproval, DraftFields, DraftRecord, MinimalDraft, SendDraft } from
 import { EventRecord, eventSchemas } from './events/events.schemas.ts';
 import { ExportRecord } from './exports/exports.schemas.ts';
 import { CredentialsRecord, RotatedCredentials } from './inboxes/credentials.routes.ts';
-import { CreateInbox, InboxRecord, MinimalInbox, UpdateInbox } from './inboxes/inboxes.schemas.ts';
+import {
+  CreateInbox,
+  InboxRecord,
+  MinimalInbox,
+  PauseInbox,
+  UpdateInbox,
+} from './inboxes/inboxes.schemas.ts';
 import {
   AcceptInvitation,
   CreateInvitation,
@@ -283,6 +289,7 @@ export const sharedSchemas = [
   MinimalInbox,
   CreateInbox,
   UpdateInbox,
+  PauseInbox,
   CredentialsRecord,
   RotatedCredentials,
   DraftApproval,

@@ -12,7 +12,14 @@ import {
   strictObject,
   text,
 } from '../schemas.ts';
-import { CreateInbox, INBOX_RESPONSE, InboxRecord, presentInbox, UpdateInbox } from './inboxes.schemas.ts';
+import {
+  CreateInbox,
+  INBOX_RESPONSE,
+  InboxRecord,
+  PauseInbox,
+  presentInbox,
+  UpdateInbox,
+} from './inboxes.schemas.ts';
 
 const InboxQuery = strictObject({
   ...pageQuery,
@@ -104,6 +111,25 @@ export const inboxRoutes =
     );
 
     app.post(
+      '/inboxes/:id/pause',
+      {
+        config: { permission: 'inboxes:write', ...INBOX_RESPONSE },
+        schema: {
+          operationId: 'inboxes.pause',
+          summary: 'Pause sending',
+          description:
+            'The inbox still receives. Sends are refused with message_rejected, also those that are queued or scheduled, until inboxes.resume. A paused inbox keeps its pause and reason, except that a person’s pause replaces each other one.',
+          tags: ['Inboxes'],
+          params: InboxParams,
+          body: ref(PauseInbox),
+          response: { 200: ref(InboxRecord), ...postProblems() },
+        },
+      },
+      async (request) =>
+        presentInbox(await inboxes.pause(request.scope, request.params.id, request.body.reason)),
+    );
+
+    app.post(
       '/inboxes/:id/resume',
       {
         config: { permission: 'inboxes:manage', ...INBOX_RESPONSE },
@@ -111,7 +137,7 @@ export const inboxRoutes =
           operationId: 'inboxes.resume',
           summary: 'Resume paused sending',
           description:
-            'Messages sent before do not pause the inbox again. Not an agent permission: a person should review first.',
+            'If the service had paused it, messages sent before do not pause the inbox again. Not an agent permission: a person should review first. If a person paused it, only a person resumes it.',
           tags: ['Inboxes'],
           params: InboxParams,
           response: { 200: ref(InboxRecord), ...postProblems() },

@@ -1,9 +1,20 @@
 import { type Static, Type } from 'typebox';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { MAX_ALIASES } from '../../domain/inboxes/inbox-aliases.ts';
-import { NO_CONTROL_CHARACTERS, singleLineText } from '../messages/addresses.ts';
+import { pauserOf, SENDING_PAUSERS, type SendingPauser } from '../../domain/inboxes/sending-pause.ts';
+import { NO_CONTROL_CHARACTERS, singleLineText, TEXT_IN_ONE_LINE } from '../messages/addresses.ts';
 import { minimalOf } from '../minimal-response.ts';
-import { enumOf, id, nullableText, orNull, resource, strictObject, text, timestamp } from '../schemas.ts';
+import {
+  enumOf,
+  id,
+  nullableText,
+  nullableTimestamp,
+  orNull,
+  resource,
+  strictObject,
+  text,
+  timestamp,
+} from '../schemas.ts';
 
 export const InboxRecord = resource(
   'inbox',
@@ -21,8 +32,17 @@ export const InboxRecord = resource(
     status: enumOf(['active', 'suspended', 'purging'], {
       description: 'purging: deleted with purge=true, and not found once nothing of it is left.',
     }),
-    send_paused: Type.Boolean({ description: 'Sending is paused because of delivery problems.' }),
+    send_paused: Type.Boolean({
+      description: 'Sending is paused, because of delivery problems or by inboxes.pause.',
+    }),
     send_paused_reason: nullableText(1024, { description: 'Null unless send_paused.' }),
+    send_paused_by: Type.Unsafe<SendingPauser | null>({
+      type: ['string', 'null'],
+      enum: [...SENDING_PAUSERS, null],
+      description:
+        'Who paused sending; null unless send_paused. If a person or staff did, only a person resumes it.',
+    }),
+    send_paused_at: nullableTimestamp('Null unless send_paused.'),
     created_at: timestamp(),
     updated_at: timestamp(),
   },
@@ -73,6 +93,18 @@ export const UpdateInbox = strictObject(
   { $id: 'UpdateInbox', title: 'UpdateInbox' },
 );
 
+export const PauseInbox = strictObject(
+  {
+    reason: text(500, {
+      minLength: 1,
+      pattern: TEXT_IN_ONE_LINE,
+      description: 'Why sending is paused, in one line. Refused sends and the audit log show it.',
+      examples: ['The agent answers its own newsletter'],
+    }),
+  },
+  { $id: 'PauseInbox', title: 'PauseInbox' },
+);
+
 export function presentInbox(inbox: Inbox): Static<typeof InboxRecord> {
   return {
     object: 'inbox',
@@ -86,6 +118,8 @@ export function presentInbox(inbox: Inbox): Static<typeof InboxRecord> {
     status: inbox.purgeRequestedAt ? 'purging' : inbox.status,
     send_paused: inbox.sendPaused,
     send_paused_reason: inbox.sendPausedReason,
+    send_paused_by: pauserOf(inbox),
+    send_paused_at: inbox.sendPausedAt?.toISOString() ?? null,
     created_at: inbox.createdAt.toISOString(),
     updated_at: inbox.updatedAt.toISOString(),
   };

@@ -6,6 +6,9 @@ import { strictObject, text } from '../schemas.ts';
 
 /** No control characters, so that text from a caller cannot start a header field. */
 export const NO_CONTROL_CHARACTERS = '^[^\\u0000-\\u001f\\u007f]*$';
+/** As {@link NO_CONTROL_CHARACTERS}, with at least one character that is no space. */
+export const TEXT_IN_ONE_LINE =
+  '^[^\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f][^\\u0000-\\u001f\\u007f]*$';
 export const singleLineText = (
   maxLength: number,
   options: { description?: string; minLength?: number; examples?: string[] } = {},

@@ -6,6 +6,7 @@ const TOKEN = 'the token of the email';
 /** An example of each request body, by the name of its schema. A guard test validates them, and finds bodies without one. */
 export const REQUEST_EXAMPLES: Readonly<Record<string, object>> = {
   CreateInbox: { username: 'first-agent', display_name: 'First agent', client_id: 'first-inbox' },
+  PauseInbox: { reason: 'The agent answers its own newsletter' },
   UpdateInbox: { display_name: 'Support agent', aliases: ['help@shop.example'] },
   UpdateDomain: { catch_all_inbox_id: 'inb_01m7y7gtmhe8qswknxmz1dgp3s' },
   DraftFields: {

@@ -3,6 +3,7 @@ import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import { KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { REQUESTER_PROBLEMS } from '../../domain/identity/requester.ts';
 import { MEMBER_ROLES } from '../../domain/identity/roles.ts';
+import { SENDING_PAUSERS } from '../../domain/inboxes/sending-pause.ts';
 import { INVITATION_STATUSES } from '../../domain/invitations/invitation.entity.ts';
 import { MESSAGE_STATUSES, SIGNALS } from '../../domain/messages/message.entity.ts';
 import { TEXT_FORMATS } from '../../domain/mime/new-text.ts';
@@ -65,6 +66,7 @@ const NAMED_ENUMERATIONS: Readonly<Record<string, readonly string[]>> = {
   ServiceStatus: ['ok', 'unavailable'],
   Signal: SIGNALS,
   SortOrder: ['asc', 'desc'],
+  SendingPauser: SENDING_PAUSERS,
   StaffRole: STAFF_ROLES,
   TextFormat: TEXT_FORMATS,
   SuspendableKind: SUSPENSION_TARGETS,

@@ -234,6 +234,11 @@ const GUESSES: readonly (Omit<Guess, 'paths'> & { paths: string })[] = [
   { methods: READS, paths: 'domains/*/dns domains/*/records', operation: 'GET /domains/{id}' },
   {
     methods: WRITES,
+    paths: 'inboxes/*/stop inboxes/*/disable inboxes/*/deactivate inboxes/*/suspend',
+    operation: 'POST /inboxes/{id}/pause',
+  },
+  {
+    methods: WRITES,
     paths: 'inboxes/*/unpause inboxes/*/enable inboxes/*/activate',
     operation: 'POST /inboxes/{id}/resume',
   },

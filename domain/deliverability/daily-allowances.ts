@@ -114,13 +114,14 @@ const MAX_CAP = 1_000_000_000;
 const START_OF_DAY = sql`(shared_domain_caps.day::timestamp at time zone 'UTC')`;
 /**
  * Today's cap: doubled after a day of sending, unless an inbox on the shared domain has exceeded the reputation limits
- * since then. Such an inbox is paused, so the times of pauses and resumptions show this.
+ * since then. Such an inbox is paused, so the times of pauses and resumptions show this. A pause by a person or a key says nothing
+ * about reputation.
  */
 const capOn = (day: RawBuilder<unknown>, startingCap: RawBuilder<unknown>) =>
   sql<number>`greatest(${startingCap}, case
   when shared_domain_caps.day < ${day} and not exists (
     select from inboxes i where i.org_id = shared_domain_caps.org_id and i.domain_id is null
-      and (i.send_paused or i.send_resumed_at >= ${START_OF_DAY}))
+      and (i.reputation_paused or i.send_resumed_at >= ${START_OF_DAY}))
   then least(shared_domain_caps.cap::bigint * 2, ${MAX_CAP})::int else shared_domain_caps.cap end)`;
 const TODAYS_CAP = capOn(sql`excluded.day`, sql`excluded.cap`);
 const SENT_TODAY = sql<number>`(case when shared_domain_caps.day < excluded.day then 0 else shared_domain_caps.recipients end + excluded.recipients)`;

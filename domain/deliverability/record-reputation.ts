@@ -3,7 +3,7 @@ import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
-import { pauseSending } from '../inboxes/inbox-status.ts';
+import { pauseForReputation } from '../inboxes/inbox-status.ts';
 import {
   findPauseReason,
   minSendsBelowThreshold,
@@ -45,7 +45,7 @@ export async function recordReputation(
     .selectFrom('inboxes')
     .select('send_resumed_at as sendResumedAt')
     .where('id', '=', inboxId)
-    .where('send_paused', '=', false)
+    .where('reputation_paused', '=', false)
     .executeTakeFirst();
   if (!inbox) return;
   const since = Math.max(Date.now() - REPUTATION_WINDOW_MS, inbox.sendResumedAt?.getTime() ?? 0);
@@ -55,7 +55,7 @@ export async function recordReputation(
     outcomes,
     simulatorDomain,
   });
-  if (reason !== null) await pauseSending(db, inboxId, reason);
+  if (reason !== null) await pauseForReputation(db, inboxId, reason);
 }
 
 interface ReputationWindow {

@@ -11,12 +11,21 @@ export async function setInboxStatus(db: Db, id: string, status: 'active' | 'sus
     .execute();
 }
 
-/** Pauses sending from an inbox. An inbox that is already paused keeps its reason. */
-export async function pauseSending(db: Db, inboxId: string, reason: string): Promise<void> {
+/**
+ * Pauses sending from an inbox that exceeded the reputation limits. If somebody paused it before, that pause keeps its reason,
+ * and the limits are remembered.
+ */
+export async function pauseForReputation(db: Db, inboxId: string, reason: string): Promise<void> {
   await db
     .updateTable('inboxes')
-    .set({ send_paused: true, send_paused_reason: reason, updated_at: sql`now()` })
+    .set({
+      reputation_paused: true,
+      send_paused: true,
+      send_paused_reason: sql`coalesce(send_paused_reason, ${reason})`,
+      send_paused_at: sql`coalesce(send_paused_at, now())`,
+      updated_at: sql`now()`,
+    })
     .where('id', '=', inboxId)
-    .where('send_paused', '=', false)
+    .where('reputation_paused', '=', false)
     .execute();
 }

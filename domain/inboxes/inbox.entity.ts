@@ -6,6 +6,9 @@ import { DomainEntity } from '../domains/domain.entity.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
+/** A person (a member or staff) or a credential that paused sending. */
+export type PauserKind = 'user' | 'staff' | 'api_key' | 'connection';
+
 /** An address that sends and receives. A deleted inbox keeps its row, because its messages stay readable. */
 export const InboxEntity = defineEntity({
   name: 'Inbox',
@@ -15,8 +18,8 @@ export const InboxEntity = defineEntity({
     { properties: ['environmentId', 'id'] },
     { properties: ['domainId'] },
     {
-      name: 'inboxes_paused_index',
-      expression: `create index "inboxes_paused_index" on "inboxes" ("id") where "send_paused" and "deleted_at" is null`,
+      name: 'inboxes_reputation_paused_index',
+      expression: `create index "inboxes_reputation_paused_index" on "inboxes" ("id") where "reputation_paused" and "deleted_at" is null`,
     },
     {
       name: 'inboxes_pending_purge_index',
@@ -63,7 +66,14 @@ export const InboxEntity = defineEntity({
     sendPaused: p.boolean().default(false),
     /** Null while `sendPaused` is false. */
     sendPausedReason: p.text().strictNullable(),
-    /** When sending was last resumed: earlier events do not pause it again. Null if it never was. */
+    /** Who paused sending; null if the service did, and while `sendPaused` is false. */
+    sendPausedByKind: p.text().$type<PauserKind>().strictNullable(),
+    sendPausedById: p.text().strictNullable(),
+    /** Null while `sendPaused` is false. */
+    sendPausedAt: timestamp().strictNullable(),
+    /** The inbox exceeded the reputation limits after it was last resumed, whether or not someone else had paused it before. */
+    reputationPaused: p.boolean().default(false),
+    /** When a pause by the service last ended: earlier events do not pause the inbox again. Null if none ever did. */
     sendResumedAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),

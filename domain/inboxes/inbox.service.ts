@@ -32,6 +32,7 @@ import {
 } from './inbox-address.ts';
 import { type AliasOptions, ownAddresses, replaceAliases } from './inbox-aliases.ts';
 import { buildInboxPurgeStart } from './inbox-purge.ts';
+import { actorOfPause, requireMayResume, takesEffect } from './sending-pause.ts';
 
 /** Either variant of the specification: `username` with `domain` and `display_name`, or `email` with `name`. */
 export interface NewInbox extends AddressRequest {
@@ -107,18 +108,46 @@ export function createInboxService(options: InboxServiceOptions) {
       }),
 
     /**
-     * Resumes paused sending. Messages sent earlier do not pause the inbox again. Does nothing if sending is not paused.
+     * Pauses sending until somebody resumes it. A paused inbox keeps its pause, unless a person pauses it: that pause replaces
+     * the one before.
      *
      * @throws AppError `not_found`, `inbox_suspended`.
      */
+    pause: (scope: Scope, inboxId: string, reason: string): Promise<InboxRow> =>
+      database.transaction(scope, async ({ db }) => {
+        const inbox = await lockInboxToPause(db, scope, inboxId);
+        if (!takesEffect(inbox, scope, reason)) return inbox;
+        const { kind, id } = actorOfPause(scope.actor);
+        const paused = await changeInbox(db, inboxId, {
+          send_paused: true,
+          send_paused_reason: reason,
+          send_paused_by_kind: kind,
+          send_paused_by_id: id,
+          send_paused_at: new Date(),
+        });
+        await audit(db, scope, inbox, 'sending_paused', reason);
+        return paused;
+      }),
+
+    /**
+     * Resumes paused sending. If the service had paused it, messages sent earlier do not pause the inbox again. Does nothing if
+     * sending is not paused.
+     *
+     * @throws AppError `not_found`, `inbox_suspended`; `permission_denied` for a credential if a person paused it.
+     */
     resume: (scope: Scope, inboxId: string): Promise<InboxRow> =>
       database.transaction(scope, async ({ db }) => {
-        const inbox = await findActiveInbox(db, scope, inboxId);
+        const inbox = await lockInboxToPause(db, scope, inboxId);
         if (!inbox.sendPaused) return inbox;
+        requireMayResume(inbox, scope);
         const resumed = await changeInbox(db, inboxId, {
           send_paused: false,
           send_paused_reason: null,
-          send_resumed_at: new Date(),
+          send_paused_by_kind: null,
+          send_paused_by_id: null,
+          send_paused_at: null,
+          reputation_paused: false,
+          ...(inbox.reputationPaused ? { send_resumed_at: new Date() } : {}),
         });
         await audit(db, scope, inbox, 'sending_resumed');
         return resumed;
@@ -152,11 +181,24 @@ export function createInboxService(options: InboxServiceOptions) {
   };
 }
 
-function audit(db: Db, scope: Scope, { id, email, aliases }: InboxRow, change: string): Promise<void> {
+/** Locked, so that of a pause and a resumption at once the second sees the first. */
+async function lockInboxToPause(db: Db, scope: Scope, inboxId: string): Promise<InboxRow> {
+  const { id } = await findActiveInbox(db, scope, inboxId);
+  return lockActiveInbox(db, scope, id);
+}
+
+function audit(
+  db: Db,
+  scope: Scope,
+  { id, email, aliases }: InboxRow,
+  change: string,
+  reason: string | null = null,
+): Promise<void> {
   return recordAudit(db, scope, {
     action: `inbox.${change}`,
     resourceType: 'inbox',
     resourceId: id,
+    reason,
     details: { email, ...(aliases.length > 0 ? { aliases } : {}) },
   });
 }

@@ -128,8 +128,10 @@ function selectMail(db: Db): WaitingRows[] {
       rows: db
         .selectFrom('inboxes')
         .select(NO_AGE)
-        .where('send_paused', '=', true)
+        .where('reputation_paused', '=', true)
         .where('deleted_at', 'is', null)
+        // In the order of the index, so that PostgreSQL uses it whatever its statistics say.
+        .orderBy('id')
         .limit(MAX_COUNTED_ROWS)
         .as('rows'),
     },

@@ -238,6 +238,7 @@ const selectGateRow = (db: Db, recipients: RawBuilder<unknown>, sender: RawBuild
       'i.status as inboxStatus',
       'i.send_paused as sendPaused',
       'i.send_paused_reason as sendPausedReason',
+      'i.send_paused_by_kind as sendPausedByKind',
       'op.max_recipients_per_message as maxRecipientsPerMessage',
       'op.daily_send_cap_per_inbox as dailySendCapPerInbox',
       // No row: the shared domain.
@@ -316,7 +317,10 @@ export async function readGateInputOfMessage(db: Db, messageId: string): Promise
 
 type GateRow = Omit<GateInput, 'organization' | 'environment' | 'inbox' | 'policies' | 'thread'> &
   GateInput['policies'] &
-  Pick<GateInput['inbox'], 'sendPaused' | 'sendPausedReason' | 'deleted' | 'domainVerified'> & {
+  Pick<
+    GateInput['inbox'],
+    'sendPaused' | 'sendPausedReason' | 'sendPausedByKind' | 'deleted' | 'domainVerified'
+  > & {
     organizationStatus: OrganizationStatus;
     environmentStatus: GateInput['environment']['status'];
     inboxStatus: GateInput['inbox']['status'];
@@ -335,6 +339,7 @@ function toGateInput(row: GateRow): GateInput {
       status: row.inboxStatus,
       sendPaused: row.sendPaused,
       sendPausedReason: row.sendPausedReason,
+      sendPausedByKind: row.sendPausedByKind,
       deleted: row.deleted,
       domainVerified: row.domainVerified,
     },

@@ -5,6 +5,7 @@ import type { RecipientRestrictions } from '../deliverability/recipient-restrict
 import type { RejectionReason } from '../events/event-types.ts';
 import type { OrganizationStatus } from '../identity/authentication.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { isPerson } from '../inboxes/sending-pause.ts';
 import type { Environment } from '../organizations/environment.entity.ts';
 import type { Policies } from '../policies/find-policies.ts';
 import type { RecipientViolation } from '../policies/recipient-policies.ts';
@@ -24,7 +25,7 @@ export interface GateInput {
   /** Null if the message starts a thread. */
   thread: { isPaused: boolean; pausedUntil: Date | null } | null;
   policies: GatePolicies;
-  inbox: Pick<Inbox, 'status' | 'sendPaused' | 'sendPausedReason'> & {
+  inbox: Pick<Inbox, 'status' | 'sendPaused' | 'sendPausedReason' | 'sendPausedByKind'> & {
     deleted: boolean;
     /** Whether the custom domain is verified; always true for the shared domain. */
     domainVerified: boolean;
@@ -127,7 +128,9 @@ const CHECKS: readonly GateCheck[] = [
             reason: 'account_paused',
             detail: `Sending from this inbox is paused${inbox.sendPausedReason ? `: ${inbox.sendPausedReason}` : ''}.`,
             code: 'message_rejected',
-            fix: 'Fix the cause given in send_paused_reason of the inbox, then POST /api/v1/inboxes/{id}/resume.',
+            fix: isPerson(inbox.sendPausedByKind)
+              ? 'Stop sending from this inbox. A person paused it, and a person resumes it: POST /api/v1/inboxes/{id}/resume.'
+              : 'Fix the cause given in send_paused_reason of the inbox, then POST /api/v1/inboxes/{id}/resume.',
           }
         : null,
   },

@@ -67,6 +67,7 @@ const EMAILS: Record<string, { email: TemplateName } | { none: string }> = {
       ['inbox.created', 'everyday work of agents'],
       ['inbox.updated', 'everyday work of agents'],
       ['inbox.deleted', 'everyday work of agents'],
+      ['inbox.sending_paused', 'everyday work of agents'],
       ['inbox.sending_resumed', 'everyday work of agents'],
       ['inbox.credentials_rotated', 'takes access away'],
       ['invitation.revoked', 'takes access away'],

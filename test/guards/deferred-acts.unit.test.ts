@@ -40,6 +40,8 @@ const REQUESTERS: Record<string, { act: keyof typeof DEFERRED_ACTS } | string> =
   'export.requestedBy': { act: 'export' },
   'impersonation.staffId': 'a credential, checked at each request',
   'impersonation.tokenHash': 'a credential, checked at each request',
+  'inbox.sendPausedById': 'took effect when it was asked',
+  'inbox.sendPausedByKind': 'took effect when it was asked',
   'invitation.acceptedByUserId': 'a record',
   'invitation.invitedByKeyId': { act: 'invitation' },
   'invitation.invitedByUserId': { act: 'invitation' },

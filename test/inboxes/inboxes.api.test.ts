@@ -37,6 +37,8 @@ test('an inbox created by username has the specified fields', async () => {
     status: 'active',
     send_paused: false,
     send_paused_reason: null,
+    send_paused_by: null,
+    send_paused_at: null,
     created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     updated_at: expect.stringMatching(/Z$/),
   });

@@ -28,6 +28,7 @@ const WRITES: [Call['method'], () => string, unknown?][] = [
   ['PATCH', () => `/inboxes/${ids.inbox}`, { display_name: 'New' }],
   ['DELETE', () => `/inboxes/${ids.inbox}`],
   ['DELETE', () => `/inboxes/${ids.inbox}?purge=true`],
+  ['POST', () => `/inboxes/${ids.inbox}/pause`, { reason: 'x' }],
   ['POST', () => `/inboxes/${ids.inbox}/resume`],
   ['POST', () => `/inboxes/${ids.inbox}/credentials/rotate`],
   ['POST', () => `/inboxes/${ids.inbox}/messages`, CONTENT],

@@ -68,7 +68,7 @@ test('reads only indexes', async () => {
       'notifications_unsent_index',
       'unclaimed_objects_due_at_index',
       'webhook_endpoints_disabled_index',
-      'inboxes_paused_index',
+      'inboxes_reputation_paused_index',
       'messages_unparsed_index',
       'exports_failed_index',
     ])

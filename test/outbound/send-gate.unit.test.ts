@@ -45,6 +45,7 @@ const OPEN: GateInput = {
     status: 'active',
     sendPaused: false,
     sendPausedReason: null,
+    sendPausedByKind: null,
     deleted: false,
     domainVerified: true,
   },

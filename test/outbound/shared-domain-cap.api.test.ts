@@ -64,8 +64,9 @@ async function arrange(environment: 'production' | 'sandbox' = 'production') {
     setDay: (day: string) => {
       now = new Date(`${day}T00:00:00Z`);
     },
-    setInbox: (patch: Updateable<Tables['inboxes']>) =>
-      app.worker.db.updateTable('inboxes').set(patch).where('id', '=', inbox.id).execute(),
+    addInbox: async () => (await createInbox(app.worker, organization, { environmentId })).id,
+    setInbox: (patch: Updateable<Tables['inboxes']>, id: string = inbox.id) =>
+      app.worker.db.updateTable('inboxes').set(patch).where('id', '=', id).execute(),
   };
 }
 const REFUSED = 'message_rejected rate_limited';
@@ -97,6 +98,19 @@ describe('the daily cap of the shared domain', () => {
     await setInbox({ send_paused: true });
     setDay('2031-03-04');
     expect(await send()).toBe('message_rejected account_paused');
+  });
+
+  test('does not double while the service pauses an inbox, and doubles if somebody else has paused it', async () => {
+    const { send, sendAll, setDay, setInbox, addInbox } = await arrange();
+    expect(await sendAll()).toBe(3);
+    const other = await addInbox();
+    await setInbox({ send_paused: true, send_paused_by_kind: 'user' }, other);
+    setDay('2031-03-02');
+    expect(await sendAll()).toBe(6);
+    await setInbox({ send_paused: true, reputation_paused: true }, other);
+    setDay('2031-03-03');
+    expect(await sendAll()).toBe(6);
+    expect(await send()).toBe(REFUSED);
   });
 
   test('lets concurrent sends take no more than it allows', async () => {

@@ -254,6 +254,7 @@ export const BODIES: Record<string, unknown> = {
   'drafts.create': { subject: 'x' },
   'drafts.update': { subject: 'x' },
   'inboxes.create': {},
+  'inboxes.pause': { reason: 'x' },
   'inboxes.update': { display_name: 'x' },
   'lists.add': { entry: 'blocked.example' },
   'messages.addLabels': { labels: ['x'] },

@@ -108,7 +108,7 @@ const withLimit = (command: Command): Command =>
 
 function addMailCommands(program: Command, run: Runner): void {
   const inboxes = withLimit(program.command('inboxes'))
-    .description('Lists inboxes, and creates and shows one.')
+    .description('Lists inboxes; creates, shows, pauses and resumes one.')
     .action(run(async () => (await import('./commands/inboxes.ts')).listInboxes));
   inboxes
     .command('create')
@@ -123,6 +123,17 @@ function addMailCommands(program: Command, run: Runner): void {
     .description('Shows an inbox.')
     .argument('<inbox>', 'id or address')
     .action(run(async () => (await import('./commands/inboxes.ts')).showInbox));
+  inboxes
+    .command('pause')
+    .description('Pauses sending from an inbox. It still receives.')
+    .argument('<inbox>', 'id or address')
+    .requiredOption('--reason <text>', 'why; refused sends and the audit log show it')
+    .action(run(async () => (await import('./commands/inboxes.ts')).pauseInbox));
+  inboxes
+    .command('resume')
+    .description('Resumes sending from an inbox (permission inboxes:manage).')
+    .argument('<inbox>', 'id or address')
+    .action(run(async () => (await import('./commands/inboxes.ts')).resumeInbox));
 
   withSending(withRecipients(program.command('send')))
     .description('Sends a message. The text comes from an option or from standard input.')

@@ -56,3 +56,19 @@ export async function showInbox(context: Context, name: string): Promise<void> {
   const inbox = await client.inboxes.get(await findInboxId(client, name));
   context.output.answer(inbox, () => linesOf(inbox));
 }
+
+export async function pauseInbox(
+  context: Context,
+  name: string,
+  { reason }: { reason: string },
+): Promise<void> {
+  const { client } = await openSession(context);
+  const inbox = await client.inboxes.pause(await findInboxId(client, name), { reason });
+  context.output.answer(inbox, () => linesOf(inbox));
+}
+
+export async function resumeInbox(context: Context, name: string): Promise<void> {
+  const { client } = await openSession(context);
+  const inbox = await client.inboxes.resume(await findInboxId(client, name));
+  context.output.answer(inbox, () => linesOf(inbox));
+}

@@ -1959,6 +1959,38 @@ class AsyncInboxes(AsyncGroup[R]):
         """
         await self._client.call(Call("DELETE", f"/api/v1/inboxes/{quoted(inbox_id)}", query={"purge": purge}, options=options))
 
+    async def pause(
+        self,
+        inbox_id: str,
+        *,
+        reason: str,
+        idempotency_key: Optional[str] = None,
+        options: Optional[RequestOptions] = None,
+    ) -> Union[types.Inbox, R]:
+        """Pause sending.
+
+        The inbox still receives. Sends are refused with message_rejected, also those that are queued or scheduled,
+        until inboxes.resume. A paused inbox keeps its pause and reason, except that a person’s pause replaces each
+        other one. The full response requires inboxes:read; without it only the minimal response is returned.
+
+        Needs the permission `inboxes:write`.
+
+        Args:
+            inbox_id: Inbox id (inb_…).
+            reason: Why sending is paused, in one line. Refused sends and the audit log show it.
+            idempotency_key: Makes repeats of this call act once. Default: a new one, also for the retries.
+        """
+        result: Union[types.Inbox, R] = await self._client.call(Call(
+            "POST",
+            f"/api/v1/inboxes/{quoted(inbox_id)}/pause",
+            Union[types.Inbox, types.Receipt],
+            body={"reason": reason},
+            is_idempotent=True,
+            idempotency_key=idempotency_key,
+            options=options,
+        ))
+        return result
+
     async def resume(
         self,
         inbox_id: str,
@@ -1968,8 +2000,9 @@ class AsyncInboxes(AsyncGroup[R]):
     ) -> Union[types.Inbox, R]:
         """Resume paused sending.
 
-        Messages sent before do not pause the inbox again. Not an agent permission: a person should review first. The
-        full response requires inboxes:read; without it only the minimal response is returned.
+        If the service had paused it, messages sent before do not pause the inbox again. Not an agent permission: a
+        person should review first. If a person paused it, only a person resumes it. The full response requires
+        inboxes:read; without it only the minimal response is returned.
 
         Needs the permission `inboxes:manage`.
 

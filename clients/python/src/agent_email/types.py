@@ -986,8 +986,14 @@ class Inbox(Model):
     purging.
     """
     send_paused: bool
-    """Sending is paused because of delivery problems."""
+    """Sending is paused, because of delivery problems or by inboxes.pause."""
     send_paused_reason: Optional[str]
+    """Null unless send_paused."""
+    send_paused_by: Optional[str]
+    """Who paused sending; null unless send_paused. If a person or staff did, only a person resumes it. Known values:
+    service, person, staff, credential.
+    """
+    send_paused_at: Optional[str]
     """Null unless send_paused."""
     created_at: str
     updated_at: str

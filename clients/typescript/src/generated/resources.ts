@@ -950,6 +950,8 @@ export interface InboxesDeleteParams {
   purge?: boolean | undefined;
 }
 
+export type InboxesPauseParams = types.PauseInbox;
+
 export class InboxesResource<Receipts extends boolean = false> extends Resource {
   declare protected readonly receipts: Receipts;
 
@@ -1004,9 +1006,22 @@ export class InboxesResource<Receipts extends boolean = false> extends Resource 
   }
 
   /**
+   * Pause sending.
+   * The inbox still receives. Sends are refused with message_rejected, also those that are queued or scheduled, until
+   * inboxes.resume. A paused inbox keeps its pause and reason, except that a person’s pause replaces each other one.
+   * The full response requires inboxes:read; without it only the minimal response is returned.
+   * Permission: `inboxes:write`.
+   * May fail with 403, 404, 409, 413, 422.
+   */
+  pause(inboxId: string, params: InboxesPauseParams, options?: RequestOptions): Answer<Changed<Receipts, types.Inbox, types.MinimalInbox>> {
+    return this.requester.call({ verb: 'POST', path: path`/api/v1/inboxes/${inboxId}/pause`, body: true, idempotent: true, params, options });
+  }
+
+  /**
    * Resume paused sending.
-   * Messages sent before do not pause the inbox again. Not an agent permission: a person should review first. The
-   * full response requires inboxes:read; without it only the minimal response is returned.
+   * If the service had paused it, messages sent before do not pause the inbox again. Not an agent permission: a
+   * person should review first. If a person paused it, only a person resumes it. The full response requires
+   * inboxes:read; without it only the minimal response is returned.
    * Permission: `inboxes:manage`.
    * May fail with 403, 404, 409, 413, 422.
    */

@@ -186,6 +186,8 @@ export type AnyRejectionReason = 'blocked_recipient' | 'rate_limited' | 'account
 
 export type AnyRequesterProblem = 'unknown' | 'key_revoked' | 'key_expired' | 'connection_ended' | 'connection_expired' | 'account_closed' | 'not_a_member' | 'permission_lost' | 'out_of_reach' | 'login_removed' | (string & {});
 
+export type AnySendingPauser = 'service' | 'person' | 'staff' | 'credential' | (string & {});
+
 export type AnySignal = 'new_participant' | 'authentication_failed' | 'automated' | 'reply_to_differs' | 'hidden_text' | 'link_mismatch' | 'spoofed_self' | 'no_author' | (string & {});
 
 export type AnySuspendableKind = 'organization' | 'environment' | 'inbox' | (string & {});
@@ -1292,10 +1294,14 @@ export interface Inbox {
   env_id: string;
   /** purging: deleted with purge=true, and not found once nothing of it is left. */
   status: 'active' | 'suspended' | 'purging' | (string & {});
-  /** Sending is paused because of delivery problems. */
+  /** Sending is paused, because of delivery problems or by inboxes.pause. */
   send_paused: boolean;
   /** Null unless send_paused. */
   send_paused_reason: string | null;
+  /** Who paused sending; null unless send_paused. If a person or staff did, only a person resumes it. */
+  send_paused_by: AnySendingPauser | null;
+  /** Null unless send_paused. */
+  send_paused_at: string | null;
   created_at: string;
   updated_at: string;
 }
@@ -2525,6 +2531,11 @@ export interface Organization {
   tier: AnyTier;
   created_at: string;
   updated_at: string;
+}
+
+export interface PauseInbox {
+  /** Why sending is paused, in one line. Refused sends and the audit log show it. */
+  reason: string;
 }
 
 export type Permission = 'inboxes:read' | 'inboxes:write' | 'inboxes:manage' | 'drafts:read' | 'drafts:write' | 'messages:read' | 'messages:write' | 'messages:send' | 'threads:read' | 'webhooks:read' | 'webhooks:manage' | 'events:read' | 'metrics:read' | 'suppressions:read' | 'suppressions:manage' | 'lists:read' | 'lists:manage' | 'domains:read' | 'domains:manage' | 'usage:read' | 'usage:manage' | 'keys:manage' | 'members:read' | 'members:manage' | 'audit:read' | 'policies:manage' | 'sso:manage' | 'environments:manage' | 'retention:manage' | 'export:create' | 'org:update' | 'billing:manage';
