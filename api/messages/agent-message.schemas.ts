@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import type { AgentText } from '../../domain/messages/agent-text.ts';
 import { describeFailure, FAILURE_TYPES } from '../../domain/messages/delivery-failure.ts';
 import {
+  isAuthenticated,
   MESSAGE_STATUSES,
   type MessageAuthentication,
   SIGNALS,
@@ -174,12 +175,10 @@ function readDate({ direction, headers, sentAt, receivedAt, createdAt }: Message
   return isReadable ? stated : (sentAt ?? receivedAt ?? createdAt);
 }
 
-/** DMARC decides; without a policy of the domain, SPF or DKIM does. */
 function presentFailedAuthentication(results: MessageAuthentication | null) {
   if (results === null) return undefined;
   const { spf, dkim, dmarc } = results;
-  const isPassed = dmarc === 'pass' || (dmarc === 'none' && (spf === 'pass' || dkim === 'pass'));
-  return isPassed ? undefined : { spf, dkim, dmarc };
+  return isAuthenticated(results) ? undefined : { spf, dkim, dmarc };
 }
 
 function presentFailure({ message, recipients }: MessageDetails, { isSuppressed }: AgentParts) {

@@ -5,13 +5,21 @@ import { type ListedMessage, loadDetailsForAll, type MessageDetails } from './me
 
 /** How much of each message a list shows: `summary` has the new text, `full` the bodies and headers too, `agent` the start of the text. */
 export const MESSAGE_VIEWS = ['compact', 'summary', 'full', 'agent'] as const;
-export type MessageView = (typeof MESSAGE_VIEWS)[number];
+/** `conversation` is for people who read a thread: the new text and the text body; of a sent message without one, its HTML. */
+export type MessageView = (typeof MESSAGE_VIEWS)[number] | 'conversation';
 
 /** A page ends before the message that would exceed this size. This bounds the memory of the process and of the client. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 
 const SUMMARY_COLUMNS = ['m.extracted_text as extractedText'] as const;
+const CONVERSATION_CHARACTERS = 50_000;
 const COLUMNS = {
+  conversation: [
+    sql<string | null>`left(m.extracted_text, ${sql.lit(CONVERSATION_CHARACTERS)})`.as('extractedText'),
+    sql<string | null>`left(m.text_body, ${sql.lit(CONVERSATION_CHARACTERS)})`.as('textBody'),
+    sql<string | null>`case when m.direction = 'outbound' and m.text_body is null
+      then left(m.html_body, ${sql.lit(CONVERSATION_CHARACTERS)}) end`.as('htmlBody'),
+  ],
   compact: [],
   summary: SUMMARY_COLUMNS,
   full: [
@@ -43,6 +51,7 @@ const BYTES: Record<MessageView, RawBuilder<number>> = {
   compact: sql`${SUBJECT_BYTES} + ${FINDINGS_BYTES}`,
   agent: sql`${SUBJECT_BYTES} + ${FINDINGS_BYTES} + 4000
     + 2 * (octet_length("to"::text) + octet_length(cc::text) + octet_length(bcc::text))`,
+  conversation: sql`${SUMMARY_BYTES} + least(coalesce(octet_length(text_body), octet_length(html_body), 0), ${sql.lit(CONVERSATION_CHARACTERS)})`,
   summary: SUMMARY_BYTES,
   full: sql`${SUMMARY_BYTES} + coalesce(octet_length(text_body), 0) + coalesce(octet_length(html_body), 0)
     + coalesce(octet_length(hidden_text), 0) + octet_length(headers::text)`,

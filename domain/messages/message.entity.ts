@@ -70,6 +70,15 @@ export interface MessageAuthentication {
   unread?: { dmarc: string; authorDomain?: string };
 }
 
+/** DMARC decides; without a policy of the domain, SPF or DKIM does. */
+export function isAuthenticated({
+  spf,
+  dkim,
+  dmarc,
+}: Pick<MessageAuthentication, 'spf' | 'dkim' | 'dmarc'>): boolean {
+  return dmarc === 'pass' || (dmarc === 'none' && (spf === 'pass' || dkim === 'pass'));
+}
+
 export interface SpamVerdict {
   verdict: string;
   score: number | null;

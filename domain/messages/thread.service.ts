@@ -61,7 +61,7 @@ export function createThreadService({ database }: { database: Database }) {
     get: (
       scope: Scope,
       threadId: string,
-      view: Extract<MessageView, 'summary' | 'agent'> = 'summary',
+      view: Extract<MessageView, 'summary' | 'agent' | 'conversation'> = 'summary',
     ): Promise<ThreadDetails> =>
       database.read(scope, async ({ db }) => {
         const thread = await findLivingThread(db, scope, threadId);

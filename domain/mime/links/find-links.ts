@@ -50,7 +50,7 @@ export function findLinks({ subject, from, text, anchors }: LinkSource): FoundLi
   // A forwarded message is marked as quoted, but is what the text shows.
   const visible = anchors.filter(({ href, isQuoted }) => !isQuoted || shown.has(href.trim()));
   const written = visible.some(({ href }) => /^\s*https?:/i.test(href)) ? visible : inText;
-  const sender = from === undefined ? null : toOwner(from.slice(from.lastIndexOf('@') + 1));
+  const sender = from === undefined ? null : readOwner(from);
   const byUrl = new Map<string, FoundLink>();
   for (const anchor of written) {
     const link = toLink(anchor, { subject, sender });
@@ -102,11 +102,9 @@ function toLink(
   { href, words, before }: Anchor,
   { subject, sender }: { subject: string; sender: string | null },
 ): FoundLink | null {
-  // Browsers ignore these characters.
-  const url = href.trim().replace(/[\t\r\n]/g, '');
-  if (!/^https?:\/\//i.test(url) || url.length > MAX_URL_CHARACTERS) return null;
-  const host = URL.parse(url)?.hostname.toLowerCase();
-  if (!host) return null;
+  const web = readWebUrl(href);
+  if (web === null) return null;
+  const { url, host } = web;
   const text = (words || before.slice(-MAX_TEXT)).trim().slice(0, MAX_TEXT);
   return {
     url,
@@ -116,6 +114,34 @@ function toLink(
     matchesSender: sender !== null && toOwner(host) === sender,
   };
 }
+
+function readWebUrl(href: string): { url: string; host: string } | null {
+  // Browsers ignore these characters.
+  const url = href.trim().replace(/[\t\r\n]/g, '');
+  if (!/^https?:\/\//i.test(url) || url.length > MAX_URL_CHARACTERS) return null;
+  const host = URL.parse(url)?.hostname.toLowerCase();
+  return host ? { url, host } : null;
+}
+
+/** A link that a person is about to open. */
+export interface ShownUrl {
+  url: string;
+  /** In ASCII; null for an address of mail or a telephone number. */
+  host: string | null;
+  /** See `FoundLink`. */
+  matchesSender: boolean;
+}
+
+/** @returns null for any other link than to the web, to an address of mail or to a telephone number. */
+export function describeUrl(href: string, from: string): ShownUrl | null {
+  const web = readWebUrl(href);
+  if (web) return { ...web, matchesSender: toOwner(web.host) === readOwner(from) };
+  const url = href.trim();
+  if (!/^(?:mailto|tel):/i.test(url) || url.length > MAX_URL_CHARACTERS) return null;
+  return { url, host: null, matchesSender: false };
+}
+
+const readOwner = (from: string): string | null => toOwner(from.slice(from.lastIndexOf('@') + 1));
 
 /** The URLs of plain text, with the line before each. */
 function readUrls(text: string): Anchor[] {
