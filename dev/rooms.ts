@@ -40,6 +40,7 @@ const CONTENTS: Record<string, string> = {
   organizations: 'organizations, environments, members, tiers',
   outbound:
     'from the API call to the last reply of the relay: gate, dispatch, transmission, outcomes, replies',
+  overview: 'what waits for a person, and the first steps of an environment',
   people: 'sign-up, sign-in, second factors, passkeys, passwords, accounts',
   policies: 'rules that an organization sets for its members, keys and mail',
   providers: 'SES notifications, and raw messages from other mail servers',

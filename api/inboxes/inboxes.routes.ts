@@ -4,6 +4,7 @@ import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
 import {
   changeProblems,
+  enumOf,
   id,
   NoContent,
   postProblems,
@@ -25,6 +26,13 @@ const InboxQuery = strictObject({
   ...pageQuery,
   email: Type.Optional(
     text(320, { minLength: 3, description: 'Only the inbox with this address or alias, case-insensitive.' }),
+  ),
+  q: Type.Optional(
+    text(320, { minLength: 1, description: 'Part of the address or of the display name, case-insensitive.' }),
+  ),
+  status: Type.Optional(enumOf(['active', 'suspended'], { description: 'Only inboxes with this status.' })),
+  send_paused: Type.Optional(
+    Type.Boolean({ description: 'Only inboxes whose sending is paused, or is not.' }),
   ),
 });
 const InboxParams = strictObject({ id: id('Inbox id (inb_…).') });
@@ -70,8 +78,9 @@ export const inboxRoutes =
         },
       },
       async (request) => {
-        const { email } = request.query;
-        const page = await inboxes.list(request.scope, { email }, lists.read(request));
+        const { email, q, status, send_paused: sendPaused } = request.query;
+        const filter = { email, q, status, sendPaused };
+        const page = await inboxes.list(request.scope, filter, lists.read(request));
         return lists.present(request, page, presentInbox);
       },
     );

@@ -12,6 +12,7 @@ import { createMessages } from '../../domain/messages/create-messages.ts';
 import { createMetricService } from '../../domain/metrics/metric.service.ts';
 import { cancelUnsentOfInbox } from '../../domain/outbound/cancel-send.ts';
 import { createOutbound } from '../../domain/outbound/create-outbound.ts';
+import { createOverviewService } from '../../domain/overview/overview.service.ts';
 import { createRefusalService } from '../../domain/refusals/refusal.service.ts';
 import { createRequests } from '../../domain/requests/create-requests.ts';
 import { createRetentionPolicyService } from '../../domain/retention/retention-policy.service.ts';
@@ -35,6 +36,7 @@ export function createMailRooms(
   });
   const eventStreams = createEventStreams({ database, signals: accessSignals, logger });
   const messages = createMessages({ database, storage, outbox, events, eventStreams, converter });
+  const metricService = createMetricService({ database });
   return {
     accessSignals,
     eventStreams,
@@ -89,7 +91,8 @@ export function createMailRooms(
     refusals: createRefusalService({ database }),
     ...createRequests({ database, logger, onDropped: (count) => metrics?.droppedRequests.inc(count) }),
     exports: createExportService({ database, outbox, storage }),
-    metrics: createMetricService({ database }),
+    metrics: metricService,
+    overview: createOverviewService({ database, metrics: metricService }),
     ...createUsage({
       database,
       logger,

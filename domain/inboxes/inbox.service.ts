@@ -2,6 +2,7 @@ import { type Expression, type ExpressionBuilder, type SqlBool, sql, type Update
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import { escapeLike } from '../../platform/database/escape-like.ts';
 import { findPage } from '../../platform/database/pages.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
@@ -23,7 +24,7 @@ import {
   lockActiveInbox,
   requireActive,
 } from './find-inbox.ts';
-import { InboxEntity } from './inbox.entity.ts';
+import { type Inbox, InboxEntity } from './inbox.entity.ts';
 import {
   type AddressRequest,
   domainNotVerified,
@@ -39,6 +40,15 @@ export interface NewInbox extends AddressRequest {
   displayName?: string;
   name?: string;
   clientId?: string;
+}
+
+export interface InboxFilter {
+  /** An address or alias of an inbox, case-insensitive. */
+  email?: string | undefined;
+  /** Part of the address or of the display name, case-insensitive. */
+  q?: string | undefined;
+  status?: Inbox['status'] | undefined;
+  sendPaused?: boolean | undefined;
 }
 
 export type InboxService = ReturnType<typeof createInboxService>;
@@ -78,13 +88,8 @@ export function createInboxService(options: InboxServiceOptions) {
         return { inbox, created: true };
       }),
 
-    /** @param filter.email an address of an inbox, case-insensitive. */
-    list: (
-      scope: Scope,
-      { email }: { email?: string | undefined },
-      page: PageRequest,
-    ): Promise<Page<InboxRow>> =>
-      database.read(scope, ({ db }) => findPage(inboxesInScope(db, scope, email), 'inboxes.id', page)),
+    list: (scope: Scope, filter: InboxFilter, page: PageRequest): Promise<Page<InboxRow>> =>
+      database.read(scope, ({ db }) => findPage(inboxesInScope(db, scope, filter), 'inboxes.id', page)),
 
     /** Also returns an inbox that is being purged. @throws AppError `not_found`. */
     get: (scope: Scope, inboxId: string): Promise<InboxRow> =>
@@ -236,7 +241,7 @@ function changeInbox(db: Db, inboxId: string, changes: Updateable<Tables['inboxe
 function inboxesInScope(
   db: Db,
   { organizationId, environmentId, inboxId }: Scope,
-  email: string | undefined,
+  { email, q, status, sendPaused }: InboxFilter,
 ) {
   return db
     .selectFrom('inboxes')
@@ -245,8 +250,18 @@ function inboxesInScope(
     .where('env_id', '=', environmentId)
     .where('deleted_at', 'is', null)
     .$if(inboxId !== undefined, (query) => query.where('id', '=', inboxId as string))
-    .$if(email !== undefined, (query) => query.where(hasAddress((email as string).toLowerCase())));
+    .$if(email !== undefined, (query) => query.where(hasAddress((email as string).toLowerCase())))
+    .$if(status !== undefined, (query) => query.where('status', '=', status as Inbox['status']))
+    .$if(sendPaused !== undefined, (query) => query.where('send_paused', '=', sendPaused as boolean))
+    .$if(q !== undefined, (query) => query.where(contains(q as string)));
 }
+
+const contains =
+  (text: string) =>
+  (eb: ExpressionBuilder<Tables, 'inboxes'>): Expression<SqlBool> => {
+    const pattern = `%${escapeLike(text.trim())}%`;
+    return eb.or([eb('inboxes.email', 'ilike', pattern), eb('inboxes.display_name', 'ilike', pattern)]);
+  };
 
 const hasAddress =
   (email: string) =>

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { escapeLike } from '../../platform/database/escape-like.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { invalid } from '../../platform/errors.ts';
 import { type CursorKey, type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
@@ -153,8 +154,4 @@ function buildFacets(scope: Scope, filter: MessageFilter, query: SearchQuery): s
 function facetToTsquery({ lexemes, negated, prefix }: Facet): string {
   const operands = lexemes.map(quoteLexeme).join(' & ');
   return `${negated ? '!' : ''}(${operands}${prefix ? ':*' : ''})`;
-}
-
-export function escapeLike(text: string): string {
-  return text.replace(/[\\%_]/g, '\\$&');
 }

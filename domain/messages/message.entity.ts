@@ -108,6 +108,11 @@ export const MessageEntity = defineEntity({
       expression: `create index "messages_unparsed_index" on "messages" ("id") where "parse_error" is not null`,
     },
     {
+      // What waits for a person: few rows, which a list by environment would look for among all messages.
+      name: 'messages_attention_index',
+      expression: `create index "messages_attention_index" on "messages" ("env_id", "id") where "status" = 'needs_attention'`,
+    },
+    {
       name: 'messages_unsettled_index',
       expression: `create index "messages_unsettled_index" on "messages" ("updated_at") where "status" in ('queued', 'sending', 'deferred', 'needs_attention')`,
     },

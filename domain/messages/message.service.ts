@@ -2,6 +2,7 @@ import { type Expression, type ExpressionBuilder, type SqlBool, sql } from 'kyse
 import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { escapeLike } from '../../platform/database/escape-like.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { type CursorKey, type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
@@ -17,7 +18,7 @@ import {
   WHOLE_MESSAGE,
 } from './message-details.ts';
 import type { MessageFilter } from './message-filter.ts';
-import { escapeLike, needsSearch, searchMessages } from './message-search.ts';
+import { needsSearch, searchMessages } from './message-search.ts';
 import { loadView, type MessageView } from './message-view.ts';
 import { resolveThreadId } from './resolve-thread.ts';
 

@@ -1,7 +1,7 @@
-import type { ExpressionBuilder } from 'kysely';
+import { type ExpressionBuilder, sql } from 'kysely';
 import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { Tables } from '../../platform/database/tables.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { columnsWithin, type Scope } from '../identity/scope.ts';
@@ -23,6 +23,20 @@ export interface ThreadDetails {
 
 export const MAX_THREAD_MESSAGES = 100;
 
+/** Messages that a timeline shows of each thread. */
+export const LATEST_MESSAGES = 3;
+
+type LatestMessage = RowOf<typeof MessageEntity>;
+
+export interface ThreadWithLatest {
+  thread: ThreadRow;
+  latest: LatestMessage[];
+}
+
+export interface ThreadFilter {
+  inboxId?: string;
+}
+
 export type ThreadService = ReturnType<typeof createThreadService>;
 
 export function createThreadService({ database }: { database: Database }) {
@@ -32,25 +46,27 @@ export function createThreadService({ database }: { database: Database }) {
      *
      * @throws AppError `not_found` if the credential cannot access the inbox.
      */
-    list: (scope: Scope, { inboxId }: { inboxId?: string }, page: PageRequest): Promise<Page<ThreadRow>> =>
+    list: (scope: Scope, filter: ThreadFilter, page: PageRequest): Promise<Page<ThreadRow>> =>
+      database.read(scope, ({ db }) => listThreads(db, scope, filter, page)),
+
+    /**
+     * As `list`, each thread with its newest {@link LATEST_MESSAGES} messages, oldest first, without bodies.
+     *
+     * @throws AppError `not_found` if the credential cannot access the inbox.
+     */
+    listWithLatest: (
+      scope: Scope,
+      filter: ThreadFilter,
+      page: PageRequest,
+    ): Promise<Page<ThreadWithLatest>> =>
       database.read(scope, async ({ db }) => {
-        const [threads] = await Promise.all([
-          db
-            .selectFrom('threads')
-            .select(columnsOf(ThreadEntity))
-            .where((eb) => eb.and(columnsWithin(scope)))
-            // Excludes threads whose messages are all hidden or deleted.
-            .where('message_count', '>', 0)
-            .where('merged_into_id', 'is', null)
-            .$if(inboxId !== undefined, (query) => query.where('inbox_id', '=', inboxId ?? ''))
-            .where(isAfter(page))
-            .orderBy('last_message_at', page.order)
-            .orderBy('id', page.order)
-            .limit(page.limit + 1)
-            .execute(),
-          inboxId === undefined ? undefined : findInboxWithMail(db, scope, inboxId),
-        ]);
-        return toPage(threads, page.limit, ({ id, lastMessageAt }) => [lastMessageAt.toISOString(), id]);
+        const { items, next } = await listThreads(db, scope, filter, page);
+        const latest = await findLatestMessages(
+          db,
+          items.map(({ id }) => id),
+        );
+        const byThread = Map.groupBy(latest, ({ threadId }) => threadId);
+        return { items: items.map((thread) => ({ thread, latest: byThread.get(thread.id) ?? [] })), next };
       }),
 
     /**
@@ -77,6 +93,52 @@ export function createThreadService({ database }: { database: Database }) {
         return { thread, messages: (await loadView(db, newest, view)).reverse() };
       }),
   };
+}
+
+async function listThreads(
+  db: Db,
+  scope: Scope,
+  { inboxId }: ThreadFilter,
+  page: PageRequest,
+): Promise<Page<ThreadRow>> {
+  const [threads] = await Promise.all([
+    db
+      .selectFrom('threads')
+      .select(columnsOf(ThreadEntity))
+      .where((eb) => eb.and(columnsWithin(scope)))
+      // Excludes threads whose messages are all hidden or deleted.
+      .where('message_count', '>', 0)
+      .where('merged_into_id', 'is', null)
+      .$if(inboxId !== undefined, (query) => query.where('inbox_id', '=', inboxId ?? ''))
+      .where(isAfter(page))
+      .orderBy('last_message_at', page.order)
+      .orderBy('id', page.order)
+      .limit(page.limit + 1)
+      .execute(),
+    inboxId === undefined ? undefined : findInboxWithMail(db, scope, inboxId),
+  ]);
+  return toPage(threads, page.limit, ({ id, lastMessageAt }) => [lastMessageAt.toISOString(), id]);
+}
+
+/** One scan of the index of each thread, which ends after its newest messages. */
+function findLatestMessages(db: Db, threadIds: readonly string[]): Promise<LatestMessage[]> {
+  return db
+    .selectFrom(sql<{ listed_id: string }>`unnest(${threadIds}::text[])`.as<'l'>(sql`l(listed_id)`))
+    .innerJoinLateral(
+      (eb) =>
+        eb
+          .selectFrom('messages')
+          .select(columnsOf(MessageEntity))
+          .whereRef('messages.thread_id', '=', 'l.listed_id')
+          .where(IS_VISIBLE)
+          .orderBy('messages.id', 'desc')
+          .limit(LATEST_MESSAGES)
+          .as('latest'),
+      (join) => join.onTrue(),
+    )
+    .selectAll('latest')
+    .orderBy('latest.id')
+    .execute();
 }
 
 /** The first condition bounds the index scan; the second one orders equal times. */

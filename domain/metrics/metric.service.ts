@@ -4,6 +4,7 @@ import type { Scope } from '../identity/scope.ts';
 import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
 import { toDomainKey } from '../mime/mail-address.ts';
 import { type Deliverability, scoreDeliverability } from './deliverability-score.ts';
+import { findInboxActivity, type InboxActivity } from './inbox-activity.ts';
 import { addCounts, type MetricCounts, zeroCounts } from './metric-counts.ts';
 import { buildMetricQuery, type MetricSubject } from './metric-query.ts';
 import { listHours, type MetricRange, type RequestedRange, resolveRange } from './metric-range.ts';
@@ -65,11 +66,22 @@ export function createMetricService({ database, now = () => new Date() }: Metric
     getDeliverability: async (scope: Scope, filter: MetricFilter): Promise<Deliverability> =>
       scoreDeliverability(await getSummary(scope, filter)),
 
-    /** Returns all three for the last 24 hours. */
-    async getOverview(scope: Scope): Promise<MetricsOverview> {
-      const activity = await getActivity(scope, {});
+    /** Returns all three, by default for the last 24 hours. @throws AppError like `getActivity`. */
+    async getOverview(scope: Scope, range: RequestedRange = {}): Promise<MetricsOverview> {
+      const activity = await getActivity(scope, range);
       const summary = activity.reduce<MetricCounts>(addCounts, zeroCounts());
       return { activity, deliverability: scoreDeliverability(summary), summary };
+    },
+
+    /** What happened in each of these inboxes in the last 24 hours, by its id. Inboxes that the credential does not see are missing. */
+    getInboxActivity: async (
+      scope: Scope,
+      inboxIds: readonly string[],
+    ): Promise<ReadonlyMap<string, InboxActivity>> => {
+      if (inboxIds.length === 0) return new Map();
+      const range = resolveRange({}, now(), 1);
+      const found = await database.read(scope, ({ db }) => findInboxActivity(db, scope, inboxIds, range));
+      return new Map(found.map((activity) => [activity.inboxId, activity]));
     },
   };
 }

@@ -274,3 +274,29 @@ test('no inbox can use the configured feedback address', async () => {
   expectProblem(await createInCustomApp({ username: 'complaints' }), 'validation_error');
   await customApp.close();
 });
+
+test('inboxes are found by a part of the address or name, and by state', async () => {
+  const own = await createOrganization(app.worker);
+  const [paused, named] = [await createInbox(app.worker, own), await createInbox(app.worker, own)];
+  await app.worker.db
+    .updateTable('inboxes')
+    .set({ send_paused: true, send_paused_reason: 'too many bounces' })
+    .where('id', '=', paused.id)
+    .execute();
+  await app.worker.db
+    .updateTable('inboxes')
+    .set({ display_name: '100%_Sure Agent' })
+    .where('id', '=', named.id)
+    .execute();
+  const find = async (query: string) =>
+    (await app.call(`/inboxes?${query}`, { token: own.token }))
+      .json<{ data: { id: string }[] }>()
+      .data.map(({ id }) => id);
+  expect(await find('q=0%25_sUR')).toEqual([named.id]);
+  expect(await find('q=%25_%25')).toEqual([]);
+  expect(await find(`q=${paused.username.slice(2).toUpperCase()}`)).toEqual([paused.id]);
+  expect(await find('send_paused=true')).toEqual([paused.id]);
+  expect(await find('send_paused=false&status=active')).toEqual([named.id]);
+  expect(await find('status=suspended')).toEqual([]);
+  expectProblem(await app.call('/inboxes?status=purging', { token: own.token }), 'validation_error');
+});

@@ -1875,6 +1875,9 @@ class AsyncInboxes(AsyncGroup[R]):
         cursor: Union[str, NotGiven] = NOT_GIVEN,
         order: Union[params.SortOrder, NotGiven] = NOT_GIVEN,
         email: Union[str, NotGiven] = NOT_GIVEN,
+        q: Union[str, NotGiven] = NOT_GIVEN,
+        status: Union[params.SuspendableStatus, NotGiven] = NOT_GIVEN,
+        send_paused: Union[bool, NotGiven] = NOT_GIVEN,
         options: Optional[RequestOptions] = None,
     ) -> AsyncPages[types.Inbox]:
         """List inboxes.
@@ -1888,13 +1891,24 @@ class AsyncInboxes(AsyncGroup[R]):
             cursor: next_cursor of the previous page.
             order: desc: newest first. (default "desc")
             email: Only the inbox with this address or alias, case-insensitive.
+            q: Part of the address or of the display name, case-insensitive.
+            status: Only inboxes with this status.
+            send_paused: Only inboxes whose sending is paused, or is not.
         """
         return AsyncPages(
             self._client,
             Call(
                 "GET",
                 "/api/v1/inboxes",
-                query={"limit": limit, "cursor": cursor, "order": order, "email": email},
+                query={
+                    "limit": limit,
+                    "cursor": cursor,
+                    "order": order,
+                    "email": email,
+                    "q": q,
+                    "status": status,
+                    "send_paused": send_paused,
+                },
                 options=options,
             ),
             types.Inbox,

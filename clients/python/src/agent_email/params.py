@@ -253,6 +253,12 @@ SortOrder = Literal[
 ]
 
 
+SuspendableStatus = Literal[
+    "active",
+    "suspended",
+]
+
+
 TextFormat = Literal[
     "text",
     "markdown",

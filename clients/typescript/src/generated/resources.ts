@@ -941,6 +941,12 @@ export interface InboxesListParams {
   order?: types.SortOrder | undefined;
   /** Only the inbox with this address or alias, case-insensitive. */
   email?: string | undefined;
+  /** Part of the address or of the display name, case-insensitive. */
+  q?: string | undefined;
+  /** Only inboxes with this status. */
+  status?: types.SuspendableStatus | undefined;
+  /** Only inboxes whose sending is paused, or is not. */
+  send_paused?: boolean | undefined;
 }
 
 export type InboxesUpdateParams = types.UpdateInbox;
@@ -972,7 +978,7 @@ export class InboxesResource<Receipts extends boolean = false> extends Resource 
    * May fail with 403, 404.
    */
   list(params?: InboxesListParams, options?: RequestOptions): PageAnswer<types.Inbox> {
-    return this.requester.list({ verb: 'GET', path: '/api/v1/inboxes', query: { limit: 'limit', cursor: 'cursor', order: 'order', email: 'email' }, params, options });
+    return this.requester.list({ verb: 'GET', path: '/api/v1/inboxes', query: { limit: 'limit', cursor: 'cursor', order: 'order', email: 'email', q: 'q', status: 'status', send_paused: 'send_paused' }, params, options });
   }
 
   /**

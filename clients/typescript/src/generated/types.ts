@@ -3161,6 +3161,8 @@ export interface Suppression {
   created_at: string;
 }
 
+export type SuspendableStatus = 'active' | 'suspended';
+
 export type TextFormat = 'text' | 'markdown';
 
 export interface Thread {
