@@ -27,6 +27,7 @@ COPY workflows workflows
 COPY activities activities
 COPY migrations migrations
 COPY api api
+COPY web web
 COPY workers workers
 COPY --from=documents /app/.cache/docs .cache/docs
 # The workflow bundle is built here, because containers run with a read-only file system.

@@ -35,10 +35,16 @@ export interface ListResponse<Item> {
   next_cursor: string | null;
 }
 
+/** The part of a request that its cursors depend on. */
+export type ListRequest = Pick<
+  FastifyRequest,
+  'scope' | 'person' | 'staff' | 'routeOptions' | 'params' | 'query'
+>;
+
 export interface Lists {
   /** @throws AppError `invalid_cursor`. */
-  read(request: FastifyRequest): PageRequest;
-  present<Row, Item>(request: FastifyRequest, page: Page<Row>, item: (row: Row) => Item): ListResponse<Item>;
+  read(request: ListRequest): PageRequest;
+  present<Row, Item>(request: ListRequest, page: Page<Row>, item: (row: Row) => Item): ListResponse<Item>;
 }
 
 export function createLists(cursors: Cursors): Lists {
@@ -57,7 +63,7 @@ export function createLists(cursors: Cursors): Lists {
 }
 
 /** A cursor is valid for one list: its tenant, path, filters and order. The page size may change between pages. */
-function listKey({ scope, person, staff, routeOptions, params, query }: FastifyRequest): string {
+function listKey({ scope, person, staff, routeOptions, params, query }: ListRequest): string {
   const { limit: _limit, cursor: _cursor, ...filters } = query as PageQuery;
   return JSON.stringify([
     // Lists of a person or of staff belong to no organization.

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { registerPages } from '../web/page-routes.ts';
 import { staffAuditLogRoutes } from './admin/audit-log.routes.ts';
 import { adminBillingRoutes } from './admin/billing.routes.ts';
 import { adminHealthRoutes } from './admin/health.routes.ts';
@@ -56,7 +57,6 @@ import { organizationRoutes } from './organizations/organization.routes.ts';
 import { policyRoutes } from './organizations/policies.routes.ts';
 import { upgradeRequestRoutes } from './organizations/upgrade-requests.routes.ts';
 import { replyRoutes } from './outbound/replies.routes.ts';
-import { registerPages } from './pages/page-routes.ts';
 import { authRoutes } from './people/auth.routes.ts';
 import { deletionOfPeopleRoutes } from './people/deletion.routes.ts';
 import { mfaRoutes } from './people/mfa.routes.ts';

@@ -4,12 +4,12 @@ import { Type } from 'typebox';
 import type { OauthOutcome, OauthService } from '../../domain/oauth/oauth.service.ts';
 import type { OauthLinkService } from '../../domain/oauth/oauth-link.service.ts';
 import type { AccountService } from '../../domain/people/account.service.ts';
-import type { BrowserSignIn } from '../pages/sign-in-result.ts';
 import { presentSignIn } from '../people/auth.schemas.ts';
-import type { BrowserSession } from '../people/browser-session.ts';
+import type { BrowserSignIn } from '../people/browser-sign-in.ts';
 import { browserClientOf } from '../people/client-of.ts';
 import { localPath } from '../people/local-path.ts';
 import { wantsJson } from '../people/wants-json.ts';
+import type { BrowserSession } from '../plugins/browser-session.ts';
 import type { Cookies } from '../plugins/cookies.ts';
 import { changeProblems, NoContent, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
 import {

@@ -23,7 +23,7 @@ import type { StaffRole, StaffScope } from '../../domain/staff/staff-scope.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { RateLimit, RateLimiter, RateVerdict } from '../../platform/rate-limit/rate-limiter.ts';
-import type { BrowserSession } from '../people/browser-session.ts';
+import type { BrowserSession } from './browser-session.ts';
 import type { Caller } from './caller.ts';
 import type { RefusedSends } from './refused-sends.ts';
 import { createSignedCallers } from './signed-callers.ts';
@@ -431,9 +431,14 @@ function readCredentials(
     const token = session;
     // The cookie is a person's session. A key or an impersonation in its place would act as one, without its checks.
     if (token === undefined || !isSessionToken(token)) throw unauthenticated();
-    const { org } = request.query as { org?: unknown };
-    const organizationId = typeof org === 'string' ? org : undefined;
-    return { ...client, token, environmentId: undefined, organizationId, resourceId: undefined };
+    const { org, env } = request.query as { org?: unknown; env?: unknown };
+    return {
+      ...client,
+      token,
+      environmentId: typeof env === 'string' ? env : undefined,
+      organizationId: typeof org === 'string' ? org : undefined,
+      resourceId: readResourceId(request),
+    };
   }
   return {
     ...client,

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AppError } from '../../platform/errors.ts';
-import { escapeText } from '../pages/views.ts';
+import { escapeHtml } from '../../platform/escape-html.ts';
 import { describeField, toClientPath } from './client-path.ts';
 
 declare module 'fastify' {
@@ -102,8 +102,8 @@ function sendProblemPage(
   request.problemCode = code;
   const html = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeText(title)}</title></head>
-<body><h1>${escapeText(title)}</h1><p>${escapeText(detail)}</p><p><a href="/account">Your account</a></p></body></html>
+<title>${escapeHtml(title)}</title></head>
+<body><h1>${escapeHtml(title)}</h1><p>${escapeHtml(detail)}</p><p><a href="/account">Your account</a></p></body></html>
 `;
   reply.code(status).headers(headers).type('text/html; charset=utf-8').send(html);
 }

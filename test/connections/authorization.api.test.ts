@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
-import { PERMISSION_TEXTS } from '../../api/pages/connect.routes.ts';
 import { CONNECTION_PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { PERMISSION_TEXTS } from '../../web/connect/connect.routes.ts';
 import { createAccountQuickly, newNetwork } from '../support/accounts.ts';
 import { impersonate } from '../support/impersonation.ts';
 import {

@@ -33,7 +33,7 @@ const ORM_USERS = [
   'workers/migrate.ts',
 ];
 
-const files = listSourceFiles(['api', 'activities', 'domain', 'platform', 'workers']);
+const files = listSourceFiles(['api', 'web', 'activities', 'domain', 'platform', 'workers']);
 const everyFile = [...files, ...listSourceFiles(['bench', 'dev', 'test'])].filter(
   (file) => file !== 'test/guards/database-access.unit.test.ts',
 );

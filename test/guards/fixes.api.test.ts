@@ -46,7 +46,7 @@ function readExpression(code: string, start: number): string {
 
 const describeNamed = (file: string, { method, path }: NamedOperation) => `${file}: ${method ?? ''} ${path}`;
 
-const sources = listSourceFiles(['api', 'domain', 'platform', 'activities', 'workers']).filter(
+const sources = listSourceFiles(['api', 'web', 'domain', 'platform', 'activities', 'workers']).filter(
   // The table of guesses has paths below /api/v1, which a test below checks.
   (file) => !file.endsWith('wrong-guesses.ts'),
 );

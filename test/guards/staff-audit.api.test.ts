@@ -263,7 +263,7 @@ test('every change by staff requires a reason in words: by the API', () => {
 });
 
 test('every change by staff requires a reason in words: by the forms of the console', () => {
-  const files = listSourceFiles(['api']).filter((file) => file.startsWith('api/console/'));
+  const files = listSourceFiles(['web/staff']);
   const forms = files.flatMap((file) => {
     const source = readFileSync(file, 'utf8');
     const named = [...source.matchAll(/^const (\w+) = strictObject\(\{[^}]*note: Note,[^}]*\}\);/gm)].map(

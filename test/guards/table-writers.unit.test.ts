@@ -20,7 +20,7 @@ const EXCEPTIONS: Record<string, string> = {
     'The migration command resets event positions after a restore into another cluster.',
 };
 
-const files = listSourceFiles(['api', 'domain', 'platform', 'activities', 'workers']);
+const files = listSourceFiles(['api', 'web', 'domain', 'platform', 'activities', 'workers']);
 const tables = readTables(files);
 const foreignWrites = (writes: readonly TableWrite[], { definedIn }: typeof tables) =>
   writes

@@ -4,7 +4,7 @@ import { listSourceFiles } from './import-graph.ts';
 
 /** Files that call a function, without the one that declares it. */
 const callersOf = (name: string): string[] =>
-  listSourceFiles(['api', 'activities', 'domain', 'workers']).filter((file) =>
+  listSourceFiles(['api', 'web', 'activities', 'domain', 'workers']).filter((file) =>
     new RegExp(`(?<!function )\\b${name}\\(`).test(readFileSync(file, 'utf8')),
   );
 

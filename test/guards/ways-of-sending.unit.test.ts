@@ -6,7 +6,7 @@ import { listSourceFiles } from './import-graph.ts';
 const CREATES = /(?<!function )\bcreate(?:Outbound|Submitted)Message\(/;
 const PASSES_ON = 'createSubmittedMessage';
 
-const sources = listSourceFiles(['domain', 'activities', 'api', 'workers']).map((file) => ({
+const sources = listSourceFiles(['domain', 'activities', 'api', 'web', 'workers']).map((file) => ({
   file,
   source: readFileSync(file, 'utf8'),
 }));

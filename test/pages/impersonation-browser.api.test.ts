@@ -44,7 +44,11 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
     expect(await difference.locator('del').allTextContents()).toEqual(['Removed: our price is 10.']);
     expect(await difference.locator('ins').allTextContents()).toEqual(['Added: our price is 20.']);
     await page.getByText('This message waits for the decision of a person of the organization.').waitFor();
-    expect(await page.getByRole('button').allTextContents()).toEqual(['End', 'Sign out']);
+    expect(await page.getByRole('button').allTextContents()).toEqual([
+      'End',
+      'Environment: production ▾',
+      'Sign out',
+    ]);
     await banner.getByRole('button', { name: 'End' }).click();
     await page.waitForURL(/\/admin/);
     expect((await context.cookies()).map(({ name }) => name)).not.toContain('impersonation');

@@ -324,7 +324,7 @@ test('every page allows no inline script, no frame and no cache', async () => {
     expect(headers['content-security-policy']).toMatch(/script-src 'self';.*frame-ancestors 'none'/);
     expect(headers['cache-control']).toBe('no-store');
     expect(headers['referrer-policy']).toBe('no-referrer');
-    expect(body).not.toMatch(/<script(?! src)|\son\w+=|\sstyle=/);
+    expect(body).not.toMatch(/<script(?! (?:type="module" )?src)|\son\w+=|\sstyle=/);
   }
 });
 

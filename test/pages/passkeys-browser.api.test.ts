@@ -75,6 +75,7 @@ interface PageScript {
 
   test('signs in by the button, in a browser without suggestions', async () => {
     await page.addInitScript('PublicKeyCredential.isConditionalMediationAvailable = async () => false');
+    await page.getByRole('button', { name: /^Account/ }).click();
     await page.getByRole('button', { name: 'Sign out', exact: true }).click();
     await page.waitForURL(`${origin}/login?notice=signed-out`);
     await page.getByRole('button', { name: 'Sign in with a passkey' }).click();

@@ -105,7 +105,7 @@ ${relayState === null ? '' : `<input type="hidden" name="RelayState" value="${re
     await page.waitForURL(`${providerOrigin()}/**`);
     await page.getByRole('button', { name: 'Continue' }).click();
     await page.waitForURL(`${origin}/organization`);
-    await page.getByText('viewer').first().waitFor();
+    await page.getByText('viewer').locator('visible=true').first().waitFor();
     const cookies = await page.context().cookies(origin);
     expect(cookies.find(({ name }) => name === 'session')).toMatchObject({ httpOnly: true, sameSite: 'Lax' });
     expect(complaints).toEqual([]);

@@ -74,7 +74,7 @@ function findOperations(): Operation[] {
   const ofApi = app.contract.operations
     .filter(({ responses }) => /SessionCreated|VerifiedSignUp/.test(JSON.stringify(responses)))
     .map(({ operationId, method, path }) => ({ operationId, method, path: pathPattern(path) }));
-  const ofPages = listSourceFiles(['api/pages', 'api/console']).flatMap((file) =>
+  const ofPages = listSourceFiles(['web']).flatMap((file) =>
     readFileSync(resolve(import.meta.dirname, '../..', file), 'utf8')
       .split(/app\.(?=(?:get|post)\()/)
       .filter((part) => /browserSignIn\.finish\(|browserSession\.start\(/.test(part))

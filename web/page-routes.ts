@@ -1,0 +1,60 @@
+import type { FastifyInstance } from 'fastify';
+import type { RouteDependencies } from '../api/route-dependencies.ts';
+import { accountPages } from './account/account.routes.ts';
+import { deletionPages } from './account/deletion.routes.ts';
+import { passkeyPages } from './account/passkey.routes.ts';
+import { providerPages } from './account/providers.routes.ts';
+import { approvalPages } from './approvals/approvals.routes.ts';
+import { billingPages } from './billing/billing.routes.ts';
+import { componentPages } from './components/components.routes.ts';
+import { connectPages } from './connect/connect.routes.ts';
+import { invitationPages } from './members/invitation.routes.ts';
+import { organizationPeoplePages } from './members/organization-people.routes.ts';
+import { organizationPages } from './settings/organization.routes.ts';
+import { sendingPolicyPages } from './settings/sending-policies.routes.ts';
+import { assetRoutes } from './shell/assets.routes.ts';
+import { installPages } from './shell/pages.ts';
+import { signInPages } from './sign-in/sign-in.routes.ts';
+import { signUpPages } from './sign-in/sign-up.routes.ts';
+import { ssoPages } from './sso/sso.routes.ts';
+import { ssoSetupPages } from './sso/sso-setup.routes.ts';
+import { registerConsole } from './staff/console-routes.ts';
+
+/** Registers every page for people, one line per file. */
+export async function registerPages(app: FastifyInstance, dependencies: RouteDependencies): Promise<void> {
+  await app.register(assetRoutes());
+  await app.register(async (context) => {
+    const { config, cookies, browserSession } = dependencies;
+    const pages = await installPages(context, {
+      signingKey: config.SIGNING_KEY,
+      publicUrl: config.PUBLIC_URL,
+      cookies,
+      browserSession,
+      lists: dependencies.lists,
+      accounts: dependencies.accounts,
+      environments: dependencies.environments,
+      eventStreams: dependencies.eventStreams,
+      openResponses: dependencies.openResponses,
+      openSuspensions: dependencies.openSuspensions,
+      hasBilling: config.BILLING_ENABLED,
+    });
+    const all = { ...dependencies, pages };
+    await context.register(signInPages(all));
+    await context.register(signUpPages(all));
+    await context.register(accountPages(all));
+    await context.register(passkeyPages(all));
+    await context.register(providerPages(all));
+    await context.register(organizationPages(all));
+    await context.register(deletionPages(all));
+    await context.register(organizationPeoplePages(all));
+    await context.register(invitationPages(all));
+    await context.register(ssoPages(all));
+    await context.register(ssoSetupPages(all));
+    await context.register(billingPages(all));
+    await context.register(approvalPages(all));
+    await context.register(connectPages(all));
+    await context.register(sendingPolicyPages(all));
+    if (config.NODE_ENV !== 'production') await context.register(componentPages(all));
+    await registerConsole(context, all);
+  });
+}

@@ -1,0 +1,23 @@
+import { type TProperties, Type } from 'typebox';
+import { enumOf, strictObject, text } from '../../api/schemas.ts';
+import { NOTICES, type Notice } from './notices.ts';
+
+/** Mailed tokens are opaque text; the service that takes one checks it. */
+export const Token = text(200);
+
+/** A filter of a list, empty if its field was left empty. */
+export const OptionalText = (maxLength: number) => Type.Optional(text(maxLength));
+
+const notice = Type.Optional(enumOf(Object.keys(NOTICES) as Notice[]));
+
+/** The query of pages that people are sent to. */
+export const PageQuery = strictObject({ next: text(500, { default: '/account' }), notice });
+/** The query of pages that emails link to. */
+export const TokenQuery = strictObject({ token: text(200, { default: '' }), notice });
+
+const screenQuery = { org: Type.Optional(text(64)), env: Type.Optional(text(64)), notice };
+/** The query of pages of an organization. A person of several names one; without `env` it is the default environment. */
+export const OrganizationQuery = strictObject(screenQuery);
+/** The query of a list with its filters. */
+export const listQuery = <Filters extends TProperties>(filters: Filters) =>
+  strictObject({ ...screenQuery, cursor: OptionalText(1024), ...filters });

@@ -1,0 +1,61 @@
+import type { OAUTH_NOTICES } from '../../api/oauth/oauth-failures.ts';
+
+/** What a page says after a form was accepted. Links carry only the key, so that they cannot put words on a page. */
+export const NOTICES = {
+  'sign-in-again': 'Sign in again to continue.',
+  'link-account':
+    'An account has your address. Sign in to it once, and it will be linked with your single sign-on.',
+  'signed-out': 'You are signed out.',
+  'check-mail': 'Check your mailbox: we have sent you an email with a link.',
+  'password-reset': 'Your password is changed. Sign in with it.',
+  'email-changed': 'Your email address is changed. Sign in with it.',
+  'account-deleted':
+    'Your account is deleted. We have sent you an email with a link to recover it within 30 days.',
+  'account-recoverable':
+    'Your account was deleted, and can be recovered by the link that we have mailed, or by address and password. “I forgot my password” mails another link.',
+  'account-recovered': 'Your account is recovered.',
+  'organization-closed': 'The organization is closed. You can recover it for 30 days.',
+  'organization-recovered': 'The organization is open again.',
+  'impersonation-ended': 'The impersonation has ended.',
+  saved: 'Saved.',
+  'password-changed':
+    'Your password is changed. Your other sessions are signed out, and connected programs are disconnected.',
+  'factor-removed': 'The second factor is removed.',
+  'passkey-added': 'The passkey is added. You can sign in with it.',
+  'provider-failed': 'The sign-in with the provider failed, was cancelled or took too long. Try again.',
+  'provider-unavailable': 'The provider does not respond. Try again later, or sign in another way.',
+  'account-exists':
+    'Your address already has an account here. Sign in to it as before, and then link the provider on your account page.',
+  'provider-without-address':
+    'The provider does not prove your email address. Sign up with your address, and then link the provider on your account page.',
+  'provider-linked-elsewhere': 'That account of the provider is linked with another account here.',
+  'other-identity-linked': 'Another account of the provider is linked with yours. Unlink it first.',
+  'provider-linked': 'The provider is linked. You can sign in with it.',
+  'provider-unlinked': 'The provider is unlinked.',
+  'session-ended': 'The session is signed out.',
+  'sessions-ended': 'All other sessions are signed out, and connected programs are disconnected.',
+  'member-changed': 'The role is changed. With a lower one, their API keys have lost what it lacks.',
+  'member-removed': 'The member is removed, and their API keys and invitations are revoked.',
+  'member-removed-without-keys':
+    'The member is removed. Their API keys still work: rotate them, because the person may know them.',
+  'owner-changed': 'The organization has a new owner. You are an administrator.',
+  invited: 'The invitation is on its way.',
+  'invitation-revoked': 'The invitation is revoked.',
+  'setup-link-sent': 'The set-up link is on its way.',
+  'key-revoked': 'The API key is revoked.',
+  'connection-ended': 'The connection is ended. The program can do nothing more here.',
+  done: 'Done. The change is in the log below.',
+  'payment-under-way':
+    'Thank you. The plan changes as soon as the payment is confirmed, usually within a minute.',
+  'plan-changed': 'The plan is being changed. It takes effect within a minute, or at the end of the period.',
+  'plan-payment-required': 'The plan changes once its invoice is paid: open the payment portal.',
+  'subscription-canceled': 'The subscription is canceled.',
+  'subscription-continues': 'The subscription continues.',
+  'draft-approved': 'The message is approved.',
+  'draft-rejected': 'The message is rejected.',
+  'alarm-dismissed': 'The alarm is dismissed. Messages that wait already still wait for a decision.',
+  'draft-decided': 'Someone else has already decided on that message.',
+} as const satisfies Record<string, string> &
+  Record<(typeof OAUTH_NOTICES)[keyof typeof OAUTH_NOTICES], string>;
+
+export type Notice = keyof typeof NOTICES;
