@@ -1,8 +1,15 @@
 import { type Static, Type } from 'typebox';
 import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import { type BulkJob, SKIP_REASONS } from '../../domain/webhooks/bulk-job.entity.ts';
-import { DELIVERY_STATUSES, type DeliveryAttempt } from '../../domain/webhooks/delivery.entity.ts';
-import type { DeliveryDetails } from '../../domain/webhooks/delivery-control.service.ts';
+import {
+  DELIVERY_STATUSES,
+  MAX_HEADER_VALUE_LENGTH,
+  MAX_RESPONSE_HEADERS,
+} from '../../domain/webhooks/delivery.entity.ts';
+import type {
+  DeliveryDetails,
+  DeliveryWithAttempts,
+} from '../../domain/webhooks/delivery-control.service.ts';
 import { pageQuery } from '../lists.ts';
 import { minimalOf } from '../minimal-response.ts';
 import {
@@ -13,6 +20,7 @@ import {
   orNull,
   resource,
   strictObject,
+  text,
   timestamp,
 } from '../schemas.ts';
 
@@ -73,10 +81,25 @@ export const DeliverySummary = resource('webhook_delivery', summaryFields, {
   title: 'WebhookDeliverySummary',
 });
 
+const headers = (description: string) =>
+  Type.Unsafe<Record<string, string>>({
+    type: 'object',
+    additionalProperties: text(MAX_HEADER_VALUE_LENGTH),
+    maxProperties: MAX_RESPONSE_HEADERS,
+    description,
+  });
+
 export const DeliveryRecord = resource(
   'webhook_delivery',
   {
     ...summaryFields,
+    request: strictObject({
+      method: Type.Literal('POST'),
+      url: text(2048, { description: 'Present URL of the endpoint.' }),
+      headers: headers(
+        'The same in each attempt. Each attempt also has its time and the signatures. The body is the event: GET /events/{id}.',
+      ),
+    }),
     attempts: Type.Array(
       strictObject({
         number: Type.Integer({ minimum: 1 }),
@@ -86,6 +109,12 @@ export const DeliveryRecord = resource(
         status_code: nullableInteger('HTTP status. Null without a response.'),
         response_body: nullableText(MAX_RESPONSE_BODY_LENGTH, {
           description: 'The first 4 KiB of the response.',
+        }),
+        response_headers: Type.Unsafe<Record<string, string> | null>({
+          ...headers(
+            `The first ${MAX_RESPONSE_HEADERS} headers of the response, without cookies; values are cut after ${MAX_HEADER_VALUE_LENGTH} characters. Null without a response, and after the message of the event was deleted.`,
+          ),
+          type: ['object', 'null'],
         }),
         error: nullableText(MAX_ERROR_LENGTH, { description: 'Null if the attempt succeeded.' }),
       }),
@@ -218,11 +247,10 @@ export function presentDeliverySummary({ delivery, event }: DeliveryDetails): St
   };
 }
 
-export function presentDelivery(
-  details: DeliveryDetails & { attempts: DeliveryAttempt[] },
-): Static<typeof DeliveryRecord> {
+export function presentDelivery(details: DeliveryWithAttempts): Static<typeof DeliveryRecord> {
   return {
     ...presentDeliverySummary(details),
+    request: details.request,
     attempts: details.attempts.map((attempt) => ({
       number: attempt.number,
       started_at: attempt.startedAt.toISOString(),
@@ -230,6 +258,7 @@ export function presentDelivery(
       duration_ms: attempt.durationMs,
       status_code: attempt.statusCode,
       response_body: attempt.responseBody?.slice(0, MAX_RESPONSE_BODY_LENGTH) ?? null,
+      response_headers: attempt.responseHeaders,
       error: attempt.error?.slice(0, MAX_ERROR_LENGTH) ?? null,
     })),
   };

@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import { type EndpointDetails, MAX_COUNTED_DELIVERIES } from '../../domain/webhooks/endpoint.service.ts';
 import { FAILING_AFTER_FAILURES, isFailing } from '../../domain/webhooks/endpoint-health.ts';
+import { findOverlapEnd } from '../../domain/webhooks/endpoint-secret.ts';
 import { NO_CONTROL_CHARACTERS, singleLineText } from '../messages/addresses.ts';
 import { minimalOf } from '../minimal-response.ts';
 import {
@@ -48,6 +49,19 @@ const fields = {
     maximum: MAX_COUNTED_DELIVERIES,
     description: `Deliveries with status held. At most ${MAX_COUNTED_DELIVERIES} are counted.`,
   }),
+  pending_deliveries: Type.Integer({
+    minimum: 0,
+    maximum: MAX_COUNTED_DELIVERIES,
+    description: `Deliveries with status pending. At most ${MAX_COUNTED_DELIVERIES} are counted.`,
+  }),
+  consecutive_failures: Type.Integer({
+    minimum: 0,
+    description: 'Failed attempts since the last success.',
+  }),
+  last_success_at: nullableTimestamp('When the receiver last accepted a delivery. Null if never.'),
+  previous_secret_expires_at: nullableTimestamp(
+    'Until when deliveries are also signed with the secret before the rotation. Null outside of an overlap.',
+  ),
   created_at: timestamp(),
   updated_at: timestamp(),
 };
@@ -105,8 +119,11 @@ export const UpdateEndpoint = strictObject(
 export function presentEndpoint({
   endpoint,
   heldDeliveries,
+  pendingDeliveries,
+  lastSuccessAt,
 }: EndpointDetails): Static<typeof EndpointRecord> {
   const failing = !endpoint.disabled && isFailing(endpoint);
+  const overlapEnd = findOverlapEnd(endpoint);
   return {
     object: 'webhook_endpoint',
     id: endpoint.id,
@@ -120,6 +137,10 @@ export function presentEndpoint({
     failing,
     failing_since: failing ? (endpoint.failingSince?.toISOString() ?? null) : null,
     held_deliveries: heldDeliveries,
+    pending_deliveries: pendingDeliveries,
+    consecutive_failures: endpoint.consecutiveFailures,
+    last_success_at: lastSuccessAt?.toISOString() ?? null,
+    previous_secret_expires_at: overlapEnd?.toISOString() ?? null,
     created_at: endpoint.createdAt.toISOString(),
     updated_at: endpoint.updatedAt.toISOString(),
   };

@@ -587,6 +587,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'duration_ms',
       'status_code',
       'response_body',
+      'response_headers',
       'error',
       'redacted',
     ],

@@ -6,6 +6,7 @@ import {
   type Release,
   thirdOf,
 } from '../../platform/concurrency/fair-share.ts';
+import { type JsonParameter, json } from '../../platform/database/json.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { insertUsageDeltas } from '../usage/count-usage.ts';
 import type { UsageCounter } from '../usage/counters.ts';
@@ -133,6 +134,7 @@ export interface AttemptResult {
   durationMs: number;
   statusCode: number | null;
   responseBody: string | null;
+  responseHeaders: Record<string, string> | null;
   error: string | null;
 }
 
@@ -143,9 +145,14 @@ export interface AttemptResult {
 const keepResponse = (body: string | null) =>
   sql<string | null>`case when redacted and ${body}::text is not null then '' else ${body} end`;
 
+/** Headers may repeat the content too. */
+const keepHeaders = (headers: Record<string, string> | null) =>
+  headers &&
+  sql<JsonParameter<Record<string, string> | null>>`case when redacted then null else ${json(headers)} end`;
+
 /** Records the result of an attempt and releases its slot, in one statement. */
 export async function closeAttempt(db: Db, result: AttemptResult): Promise<void> {
-  const { deliveryId, number, endpointId, slot, durationMs, statusCode, responseBody, error } = result;
+  const { deliveryId, number, endpointId, slot, durationMs, statusCode, error } = result;
   await db
     .with('freed', (cte) =>
       cte
@@ -160,7 +167,8 @@ export async function closeAttempt(db: Db, result: AttemptResult): Promise<void>
       finished_at: NOW,
       duration_ms: durationMs,
       status_code: statusCode,
-      response_body: keepResponse(responseBody),
+      response_body: keepResponse(result.responseBody),
+      response_headers: keepHeaders(result.responseHeaders),
       error,
     })
     .where('delivery_id', '=', deliveryId)
@@ -183,6 +191,7 @@ export async function closeDelivered(
     durationMs,
     statusCode,
     responseBody,
+    responseHeaders,
   }: Omit<AttemptResult, 'error'>,
 ): Promise<boolean> {
   const delivered = await db
@@ -216,6 +225,7 @@ export async function closeDelivered(
           duration_ms: durationMs,
           status_code: statusCode,
           response_body: keepResponse(responseBody),
+          response_headers: keepHeaders(responseHeaders),
           error: null,
         })
         .where('delivery_id', 'in', (eb) => eb.selectFrom('delivered').select('id'))

@@ -26,6 +26,7 @@ import {
   type WebhookDelivery,
   WebhookDeliveryEntity,
 } from './delivery.entity.ts';
+import { type DeliveryRequest, describeDeliveryRequest } from './delivery-request.ts';
 import { isWithdrawn } from './delivery-state.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
 import { isFailing, requestProbe } from './endpoint-health.ts';
@@ -39,6 +40,11 @@ type DeliveryEvent = Pick<Event, 'id' | 'type' | 'redacted' | 'test' | 'environm
 export interface DeliveryDetails {
   delivery: WebhookDelivery;
   event: DeliveryEvent;
+}
+
+export interface DeliveryWithAttempts extends DeliveryDetails {
+  attempts: DeliveryAttempt[];
+  request: DeliveryRequest;
 }
 
 export interface DeliveryFilter {
@@ -64,18 +70,19 @@ export function createDeliveryControlService({ database, outbox }: { database: D
       }),
 
     /** Includes the attempts, oldest first. Works for deleted endpoints too. @throws AppError `not_found`. */
-    get: (scope: Scope, deliveryId: string): Promise<DeliveryDetails & { attempts: DeliveryAttempt[] }> =>
+    get: (scope: Scope, deliveryId: string): Promise<DeliveryWithAttempts> =>
       database.read(scope, async ({ db }) => {
         const delivery = await selectDelivery(db, scope, deliveryId).executeTakeFirst();
-        if (!delivery || !(await findEndpointOf(db, scope, delivery)))
-          throw notFound('webhook delivery', deliveryId);
+        const endpoint = delivery && (await findEndpointOf(db, scope, delivery));
+        if (!endpoint) throw notFound('webhook delivery', deliveryId);
         const attempts = await db
           .selectFrom('webhook_delivery_attempts')
           .select(columnsOf(DeliveryAttemptEntity))
           .where('delivery_id', '=', deliveryId)
           .orderBy('number')
           .execute();
-        return { ...(await attachEvent(db, delivery)), attempts };
+        const details = await attachEvent(db, delivery);
+        return { ...details, attempts, request: describeDeliveryRequest(details.event, endpoint) };
       }),
 
     /**

@@ -1,5 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import { createdAt, idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
+import { createdAt, idColumn, json, primaryId, timestamp } from '../../platform/database/columns.ts';
 import type { RowOf } from '../../platform/database/columns-of.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { EventEntity } from '../events/event.entity.ts';
@@ -97,6 +97,11 @@ export const WebhookDeliveryEntity = defineEntity({
 
 export type WebhookDelivery = RowOf<typeof WebhookDeliveryEntity>;
 
+/** Most headers of one response that are kept, and most characters of a name and of a value. */
+export const MAX_RESPONSE_HEADERS = 30;
+export const MAX_HEADER_NAME_LENGTH = 64;
+export const MAX_HEADER_VALUE_LENGTH = 256;
+
 /** One POST to a receiver. Without `finishedAt` it is in progress or was interrupted by a worker crash. */
 export const DeliveryAttemptEntity = defineEntity({
   name: 'DeliveryAttempt',
@@ -113,6 +118,8 @@ export const DeliveryAttemptEntity = defineEntity({
     statusCode: p.integer().strictNullable(),
     /** First 4 KiB of the response body. */
     responseBody: p.text().strictNullable(),
+    /** Of the response, up to {@link MAX_RESPONSE_HEADERS}. Null without a response, and for attempts from before this was kept. */
+    responseHeaders: json(p.json().$type<Record<string, string>>().strictNullable()),
     error: p.text().strictNullable(),
     /** The subject of the event was deleted in the meantime: the response is not kept, because it may repeat the content. */
     redacted: p.boolean().default(false),

@@ -16,6 +16,7 @@ import { createQuotaCache, type QuotaCache } from '../usage/quota-cache.ts';
 import { buildDeliveryStart } from './add-deliveries.ts';
 import { type AttemptShare, createAttemptShare } from './attempt-slots.ts';
 import { type AttemptRequest, beginAttempt, type StartedAttempt } from './begin-attempt.ts';
+import { deliveryHeaders } from './delivery-request.ts';
 import {
   type AttemptOutcome,
   GONE,
@@ -128,9 +129,7 @@ export function postEvent(
   const timestampSeconds = Math.floor(Date.now() / 1000);
   return egress.post(endpoint.url, {
     headers: {
-      'content-type': 'application/json',
-      'user-agent': 'agent-email-webhooks/1',
-      ...(event.test ? { 'x-service-test': 'true' } : {}),
+      ...deliveryHeaders(event),
       ...signWebhook({ ...secrets, eventId: event.id, timestampSeconds, body }),
     },
     body,

@@ -20,14 +20,23 @@ export const ENDPOINT_SECRETS: readonly SealedColumn[] = ['secret', 'previous_se
   context: ({ id }) => secretContext(String(id)),
 }));
 
+/** Until when the previous secret signs too; null outside of a rotation overlap. */
+export function findOverlapEnd({
+  previousSecret,
+  previousSecretExpiresAt,
+}: Pick<WebhookEndpoint, 'previousSecret' | 'previousSecretExpiresAt'>): Date | null {
+  const overlaps = previousSecret && previousSecretExpiresAt && previousSecretExpiresAt > new Date();
+  return overlaps ? previousSecretExpiresAt : null;
+}
+
 /** The secrets that sign a delivery now: the current one and, during a rotation overlap, the previous one. */
 export function openSecrets(
   endpoint: Pick<WebhookEndpoint, 'id' | 'secret' | 'previousSecret' | 'previousSecretExpiresAt'>,
   secretBox: Pick<SecretBox, 'open'>,
 ): { secret: string; previousSecret?: string } {
   const open = (sealed: Uint8Array) => secretBox.open(sealed, secretContext(endpoint.id));
-  const { previousSecret, previousSecretExpiresAt } = endpoint;
-  const isOverlapping = previousSecret && previousSecretExpiresAt && previousSecretExpiresAt > new Date();
+  const { previousSecret } = endpoint;
+  const isOverlapping = previousSecret && findOverlapEnd(endpoint);
   return {
     secret: open(endpoint.secret),
     ...(isOverlapping ? { previousSecret: open(previousSecret) } : {}),

@@ -18,6 +18,7 @@ import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { requireNoAlarm } from '../messages/require-no-alarm.ts';
+import type { DeliveryStatus } from './delivery.entity.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { wakeProbe } from './endpoint-health.ts';
 import { createEndpointSecret, secretContext } from './endpoint-secret.ts';
@@ -38,10 +39,13 @@ export interface EndpointPatch extends Partial<EndpointInput> {
   disabled?: boolean;
 }
 
-/** An endpoint and the number of its held deliveries, counted up to {@link MAX_COUNTED_DELIVERIES}. */
+/** An endpoint with the state of its deliveries. Numbers are counted up to {@link MAX_COUNTED_DELIVERIES}. */
 export interface EndpointDetails {
   endpoint: WebhookEndpoint;
   heldDeliveries: number;
+  pendingDeliveries: number;
+  /** When the receiver last accepted a delivery; null if it has accepted none. */
+  lastSuccessAt: Date | null;
 }
 
 export interface CreatedEndpoint extends EndpointDetails {
@@ -89,19 +93,19 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
           secret: secretBox.seal(secret, secretContext(id)),
         });
         await audit(db, scope, id, 'created', { host: hostOf(endpoint), events: endpoint.events });
-        return { endpoint, heldDeliveries: 0, secret };
+        return { endpoint, ...NO_DELIVERIES, secret };
       }),
 
     list: (scope: Scope, page: PageRequest): Promise<Page<EndpointDetails>> =>
       database.read(scope, async ({ db }) => {
         const present = endpointsInScope(db, scope).where('deleted_at', 'is', null);
         const { items, next } = await findPage(present, 'id', page);
-        return { items: await attachHeldDeliveries(db, items), next };
+        return { items: await attachDeliveryState(db, items), next };
       }),
 
     /** @throws AppError `not_found`. */
     get: (scope: Scope, endpointId: string): Promise<EndpointDetails> =>
-      database.read(scope, async ({ db }) => attachHeldCount(db, await findEndpoint(db, scope, endpointId))),
+      database.read(scope, async ({ db }) => attachState(db, await findEndpoint(db, scope, endpointId))),
 
     /**
      * Changes the given fields. Enabling a disabled endpoint releases its held deliveries; a new URL of a failing endpoint is
@@ -139,7 +143,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
             { host: hostOf(changed), events: changed.events, disabled },
           ),
         });
-        return attachHeldCount(db, changed);
+        return attachState(db, changed);
       }),
 
     /**
@@ -159,7 +163,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
           previous_secret_expires_at: overlaps ? new Date(Date.now() + overlapSeconds * 1000) : null,
         });
         await audit(db, scope, endpointId, 'secret_rotated', { overlap_seconds: overlapSeconds });
-        return { ...(await attachHeldCount(db, endpoint)), secret };
+        return { ...(await attachState(db, endpoint)), secret };
       }),
 
     /** Cancels the endpoint's deliveries, except for an attempt in progress. @throws AppError `not_found`. */
@@ -260,39 +264,41 @@ async function cancelDeliveries(
   }
 }
 
-async function attachHeldCount(db: Db, endpoint: WebhookEndpoint): Promise<EndpointDetails> {
-  const [details] = await attachHeldDeliveries(db, [endpoint]);
-  return details ?? { endpoint, heldDeliveries: 0 };
+async function attachState(db: Db, endpoint: WebhookEndpoint): Promise<EndpointDetails> {
+  const [details] = await attachDeliveryState(db, [endpoint]);
+  return details ?? { endpoint, ...NO_DELIVERIES };
 }
 
-async function attachHeldDeliveries(
+const NO_DELIVERIES = { heldDeliveries: 0, pendingDeliveries: 0, lastSuccessAt: null };
+
+/** SQL: the number of deliveries of the endpoint `w` with this status. */
+const countDeliveries = (status: DeliveryStatus) =>
+  sql<number>`(select count(*) from (select from webhook_deliveries d
+    where d.endpoint_id = w.id and d.status = ${status} limit ${MAX_COUNTED_DELIVERIES}) counted)`;
+
+/** Deliveries succeed almost in the order of their ids; a retry of an old one may be the last success nevertheless. */
+const RECENT_DELIVERIES = 100;
+
+const LAST_SUCCESS = sql<Date | null>`(select max(recent.completed_at) from (select d.completed_at from webhook_deliveries d
+  where d.endpoint_id = w.id and d.status = 'delivered' order by d.id desc limit ${RECENT_DELIVERIES}) recent)`;
+
+async function attachDeliveryState(
   db: Db,
   endpoints: readonly WebhookEndpoint[],
 ): Promise<EndpointDetails[]> {
   if (endpoints.length === 0) return [];
   const rows = await db
     .selectFrom('webhook_endpoints as w')
-    .innerJoinLateral(
-      (eb) =>
-        eb
-          .selectFrom((held) =>
-            held
-              .selectFrom('webhook_deliveries as d')
-              .select('d.id')
-              .whereRef('d.endpoint_id', '=', 'w.id')
-              .where('d.status', '=', 'held')
-              .limit(MAX_COUNTED_DELIVERIES)
-              .as('counted'),
-          )
-          .select((counted) => counted.fn.countAll<number>().as('count'))
-          .as('held'),
-      (join) => join.onTrue(),
-    )
-    .select(['w.id', 'held.count'])
+    .select([
+      'w.id',
+      countDeliveries('held').as('heldDeliveries'),
+      countDeliveries('pending').as('pendingDeliveries'),
+      LAST_SUCCESS.as('lastSuccessAt'),
+    ])
     .where('w.id', '=', anyOf(endpoints.map(({ id }) => id)))
     .execute();
-  const heldById = new Map(rows.map(({ id, count }) => [id, count]));
-  return endpoints.map((endpoint) => ({ endpoint, heldDeliveries: heldById.get(endpoint.id) ?? 0 }));
+  const stateById = new Map(rows.map(({ id, ...state }) => [id, state]));
+  return endpoints.map((endpoint) => ({ endpoint, ...(stateById.get(endpoint.id) ?? NO_DELIVERIES) }));
 }
 
 async function findInboxIds(db: Db, scope: Scope, inboxIds: string[] | null): Promise<string[] | null> {

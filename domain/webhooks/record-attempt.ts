@@ -10,6 +10,7 @@ import {
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { closeAttempt, closeDelivered } from './attempt-slots.ts';
 import type { StartedAttempt } from './begin-attempt.ts';
+import { MAX_HEADER_NAME_LENGTH, MAX_HEADER_VALUE_LENGTH, MAX_RESPONSE_HEADERS } from './delivery.entity.ts';
 import {
   type AttemptOutcome,
   attemptsSinceRestart,
@@ -62,6 +63,7 @@ export async function recordAttempt(
     durationMs: result.kind === 'blocked' ? 0 : result.durationMs,
     statusCode: result.kind === 'response' ? result.status : null,
     responseBody: result.kind === 'response' ? storableText(result.body) : null,
+    responseHeaders: result.kind === 'response' ? retainedHeaders(result.headers ?? {}) : null,
   };
   // The common case needs one statement and no transaction.
   if (!isFailure(result) && endpoint.failingSince === null) {
@@ -69,6 +71,18 @@ export async function recordAttempt(
     if (delivered) return { kind: 'settled', status: 'delivered', detail: '' };
   }
   return recordInTransaction(options, finished, attempt);
+}
+
+/** The first headers, each cut to a bounded length. */
+function retainedHeaders(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers)
+      .slice(0, MAX_RESPONSE_HEADERS)
+      .map(([name, value]) => [
+        storableText(name.slice(0, MAX_HEADER_NAME_LENGTH)),
+        storableText(value.slice(0, MAX_HEADER_VALUE_LENGTH)),
+      ]),
+  );
 }
 
 async function recordInTransaction(

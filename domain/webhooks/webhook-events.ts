@@ -58,7 +58,11 @@ async function redactDeliveries(
   }
   await db
     .updateTable('webhook_delivery_attempts')
-    .set({ redacted: true, response_body: sql`case when response_body is not null then '' end` })
+    .set({
+      redacted: true,
+      response_body: sql`case when response_body is not null then '' end`,
+      response_headers: null,
+    })
     .where('delivery_id', 'in', (eb) =>
       eb.selectFrom('webhook_deliveries').select('id').where('event_id', '=', anyOf(eventIds)),
     )

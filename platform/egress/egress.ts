@@ -30,6 +30,8 @@ export type EgressResult =
       kind: 'response';
       status: number;
       body: string;
+      /** Names in lowercase. Cookies are left out: they may be credentials of the receiver. */
+      headers?: Record<string, string>;
       contentType?: string;
       retryAfterMs?: number;
       durationMs: number;
@@ -202,7 +204,7 @@ async function rejectAfter<T>(work: Promise<T>, deadline: AbortSignal): Promise<
 
 type EgressResponse = Pick<
   Extract<EgressResult, { kind: 'response' }>,
-  'status' | 'body' | 'contentType' | 'retryAfterMs'
+  'status' | 'body' | 'headers' | 'contentType' | 'retryAfterMs'
 >;
 
 /** Sends one request over a new connection: a reused connection would outlive the check of its address. */
@@ -237,6 +239,7 @@ async function exchange(
     return {
       status: response.statusCode ?? 0,
       body: await readBody(response, post),
+      headers: readHeaders(response),
       ...(contentType === undefined ? {} : { contentType }),
       ...(retryAfterMs === null ? {} : { retryAfterMs }),
     };
@@ -266,6 +269,15 @@ async function readBody(
   }
   // PostgreSQL cannot store NUL in text.
   return Buffer.concat(chunks).toString('utf8').replaceAll('\u0000', '\ufffd');
+}
+
+/** Node.js limits the headers of a response to 16 KiB, and replaces bytes outside of latin1. */
+function readHeaders({ headers }: IncomingMessage): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      value === undefined || name === 'set-cookie' ? [] : [[name, [value].flat().join(', ')]],
+    ),
+  );
 }
 
 /** Parses seconds or a date (RFC 9110 section 10.2.3) to milliseconds from now; null if it is neither. */

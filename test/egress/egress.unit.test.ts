@@ -92,6 +92,16 @@ describe('a well-behaved receiver', () => {
     else expect(Math.abs((retryAfterMs ?? Number.NaN) - expected)).toBeLessThan(2_000);
   });
 
+  test('has its headers in the result, without cookies', async () => {
+    const { port } = await receiver((_request, response) => {
+      const headers = { 'X-Trace': 'a', 'set-cookie': ['session=secret', 'b=c'], link: ['a', 'b'] };
+      response.writeHead(200, headers).end();
+    });
+    const result = await egress().post(`http://127.0.0.1:${port}/`, POST);
+    expect(result).toMatchObject({ headers: { 'x-trace': 'a', link: 'a, b' } });
+    expect(JSON.stringify(result)).not.toContain('secret');
+  });
+
   test('is not followed when it redirects', async () => {
     let lookups = 0;
     const { port } = await receiver((_request, response) => {
@@ -141,6 +151,7 @@ describe('a receiver', () => {
     expect(result).toEqual({
       ...{ kind: 'response', status: 203, body: '<a/>', contentType: 'application/xml' },
       durationMs: expect.any(Number),
+      headers: expect.objectContaining({ 'content-type': 'application/xml' }),
     });
     expect(seen).toEqual([['GET', '/metadata?a=b', 'text/xml', undefined, `127.0.0.1:${port}`]]);
   });
@@ -148,7 +159,7 @@ describe('a receiver', () => {
   test('that sends no type and no Retry-After has none in the result', async () => {
     const { port } = await receiver((_request, response) => response.end());
     const result = await egress().post(`http://127.0.0.1:${port}/`, POST);
-    expect(Object.keys(result).sort()).toEqual(['body', 'durationMs', 'kind', 'status']);
+    expect(Object.keys(result).sort()).toEqual(['body', 'durationMs', 'headers', 'kind', 'status']);
   });
 
   test.each([

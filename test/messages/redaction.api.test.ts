@@ -44,7 +44,7 @@ interface DeliveryJson {
   event_type: EventType;
   status: string;
   last_error: string | null;
-  attempts: { response_body: string | null; error: string | null }[];
+  attempts: { response_headers: object | null; response_body: string | null; error: string | null }[];
 }
 
 const call = (path: string, options: Call = {}) => app.call(path, { token: organization.token, ...options });
@@ -144,6 +144,7 @@ const answer = (status: number, body: string): EgressResult => ({
   kind: 'response',
   status,
   body,
+  headers: { 'x-echo': body.replace(/[^ -~]/g, ' ').slice(0, 2_000) },
   durationMs: 1,
 });
 
@@ -222,6 +223,7 @@ describe('deleting a message', () => {
     expect(JSON.stringify(attempts)).not.toContain(SECRET);
     // The first request to each endpoint was on its way or answered; the later one had no content to repeat.
     expect(attempts.filter(({ response_body: body }) => body === '')).toHaveLength(2);
+    expect(attempts.filter(({ response_headers: headers }) => headers !== null)).toHaveLength(1);
   });
 
   test('a request that is repeated with its key gets no content, and sends nothing', async () => {

@@ -123,6 +123,7 @@ async function settle(id: string, status: DeliveryStatus): Promise<void> {
         duration_ms: 12,
         status_code: 500,
         response_body: 'down for maintenance',
+        response_headers: json({ 'content-type': 'text/plain' }),
         error: 'HTTP 500',
       })
       .execute();
@@ -177,6 +178,15 @@ describe('deliveries', () => {
       event_id: delivery?.event_id,
       status: 'exhausted',
       last_status_code: 500,
+      request: {
+        method: 'POST',
+        url: 'https://receiver.example.test/hook',
+        headers: {
+          'content-type': 'application/json',
+          'user-agent': expect.stringContaining('webhooks'),
+          'webhook-id': delivery?.event_id,
+        },
+      },
       attempts: [
         {
           number: 1,
@@ -185,6 +195,7 @@ describe('deliveries', () => {
           duration_ms: 12,
           status_code: 500,
           response_body: 'down for maintenance',
+          response_headers: { 'content-type': 'text/plain' },
           error: 'HTTP 500',
         },
       ],
@@ -350,6 +361,10 @@ describe('a rotated secret', () => {
     const secretBox = createSecretBox(app.config.ENCRYPTION_KEY);
     const old = openSecrets(await endpointOf(arranged), secretBox).secret;
     const response = await rotate(arranged, { overlap_seconds: 3_600 });
+    const shown = (await arranged.get(`/webhooks/endpoints/${arranged.endpointId}`)).json<{
+      previous_secret_expires_at: string;
+    }>();
+    expect(Date.parse(shown.previous_secret_expires_at) - Date.now()).toBeGreaterThan(3_500_000);
     expect(response.statusCode).toBe(200);
     const { secret } = response.json<{ secret: string }>();
     expect(secret).toMatch(/^whsec_/);

@@ -22,7 +22,10 @@ const secretBox = createSecretBox(Buffer.alloc(32, 7).toString('base64'));
 
 const database = useWorkerDatabase();
 
-const answered = (status: number, extra: { retryAfterMs?: number } = {}): EgressResult => ({
+const answered = (
+  status: number,
+  extra: { retryAfterMs?: number; headers?: Record<string, string> } = {},
+): EgressResult => ({
   kind: 'response',
   status,
   body: 'answer',
@@ -145,6 +148,20 @@ describe('a delivery', () => {
       'x-service-timestamp': expect.stringMatching(/^\d+$/),
       'webhook-signature': expect.stringMatching(/^v1,/),
     });
+  });
+
+  test.each([200, 500])('keeps the headers of a response with %i, up to a bound', async (status) => {
+    const many = Array.from({ length: 40 }, (_, index) => [
+      `x-${index}${'n'.repeat(100)}`,
+      'v'.repeat(9_999),
+    ]);
+    const headers = { 'content-type': 'text/plain', nul: 'a\0b', ...Object.fromEntries(many) };
+    const { service, id, read } = await arrange([answered(status, { headers })]);
+    await service.attempt(id, false);
+    const kept = (await read()).attempts[0]?.responseHeaders ?? {};
+    expect(kept).toMatchObject({ 'content-type': 'text/plain', nul: 'a\ufffdb' });
+    expect(Object.keys(kept)).toHaveLength(30);
+    expect(JSON.stringify(kept).length).toBeLessThan(30 * (64 + 256 + 10));
   });
 
   test('is exhausted after 8 recorded attempts', async () => {

@@ -46,6 +46,10 @@ describe.each(['/webhooks/endpoints', '/webhook-endpoints'])('%s', (path) => {
       failing: false,
       failing_since: null,
       held_deliveries: 0,
+      pending_deliveries: 0,
+      consecutive_failures: 0,
+      last_success_at: null,
+      previous_secret_expires_at: null,
       created_at: expect.any(String),
       updated_at: expect.any(String),
     });

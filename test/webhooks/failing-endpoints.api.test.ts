@@ -387,7 +387,14 @@ test('the endpoint shows that it is failing, since when, and how many deliveries
   const arranged = await arrangeFailing(3);
   const { failingSince } = await arranged.endpoint();
   const path = `/webhooks/endpoints/${arranged.endpointId}`;
-  const shown = { failing: true, failing_since: failingSince?.toISOString(), held_deliveries: 3 };
+  const shown = {
+    failing: true,
+    failing_since: failingSince?.toISOString(),
+    held_deliveries: 3,
+    pending_deliveries: 0,
+    consecutive_failures: 10,
+    last_success_at: null,
+  };
   expect((await call(arranged, path)).json()).toMatchObject(shown);
   expect((await call(arranged, '/webhooks/endpoints')).json().data).toMatchObject([shown]);
   const held = await call(arranged, `${path}/deliveries?status=held`);
@@ -401,6 +408,9 @@ test('the endpoint shows that it is failing, since when, and how many deliveries
     failing: false,
     failing_since: null,
     held_deliveries: 0,
+    pending_deliveries: 2,
+    consecutive_failures: 0,
+    last_success_at: expect.any(String),
   });
 });
 

@@ -407,6 +407,14 @@ class CreatedWebhookEndpoint(Model):
     """First failure since the last success. Null unless failing."""
     held_deliveries: int
     """Deliveries with status held. At most 10000 are counted."""
+    pending_deliveries: int
+    """Deliveries with status pending. At most 10000 are counted."""
+    consecutive_failures: int
+    """Failed attempts since the last success."""
+    last_success_at: Optional[str]
+    """When the receiver last accepted a delivery. Null if never."""
+    previous_secret_expires_at: Optional[str]
+    """Until when deliveries are also signed with the secret before the rotation. Null outside of an overlap."""
     created_at: str
     updated_at: str
     secret: str
@@ -2695,6 +2703,7 @@ class WebhookDelivery(Model):
     created_at: str
     completed_at: Optional[str]
     """Null while the delivery is pending or held."""
+    request: WebhookDeliveryRequest
     attempts: List[WebhookDeliveryAttempt]
     """Oldest first, including those before a retry or replay."""
 
@@ -2710,8 +2719,22 @@ class WebhookDeliveryAttempt(Model):
     """HTTP status. Null without a response."""
     response_body: Optional[str]
     """The first 4 KiB of the response."""
+    response_headers: Optional[Dict[str, str]]
+    """The first 30 headers of the response, without cookies; values are cut after 256 characters. Null without a response,
+    and after the message of the event was deleted.
+    """
     error: Optional[str]
     """Null if the attempt succeeded."""
+
+
+class WebhookDeliveryRequest(Model):
+    method: str
+    """Known values: POST."""
+    url: str
+    """Present URL of the endpoint."""
+    headers: Dict[str, str]
+    """The same in each attempt. Each attempt also has its time and the signatures. The body is the event: `events.get`.
+    """
 
 
 class WebhookDeliverySummary(Model):
@@ -2780,6 +2803,14 @@ class WebhookEndpoint(Model):
     """First failure since the last success. Null unless failing."""
     held_deliveries: int
     """Deliveries with status held. At most 10000 are counted."""
+    pending_deliveries: int
+    """Deliveries with status pending. At most 10000 are counted."""
+    consecutive_failures: int
+    """Failed attempts since the last success."""
+    last_success_at: Optional[str]
+    """When the receiver last accepted a delivery. Null if never."""
+    previous_secret_expires_at: Optional[str]
+    """Until when deliveries are also signed with the secret before the rotation. Null outside of an overlap."""
     created_at: str
     updated_at: str
 

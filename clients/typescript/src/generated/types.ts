@@ -634,6 +634,14 @@ export interface CreatedWebhookEndpoint {
   failing_since: string | null;
   /** Deliveries with status held. At most 10000 are counted. 0 to 10000. */
   held_deliveries: number;
+  /** Deliveries with status pending. At most 10000 are counted. 0 to 10000. */
+  pending_deliveries: number;
+  /** Failed attempts since the last success. */
+  consecutive_failures: number;
+  /** When the receiver last accepted a delivery. Null if never. */
+  last_success_at: string | null;
+  /** Until when deliveries are also signed with the secret before the rotation. Null outside of an overlap. */
+  previous_secret_expires_at: string | null;
   created_at: string;
   updated_at: string;
   /**
@@ -3604,6 +3612,7 @@ export interface WebhookDelivery {
   created_at: string;
   /** Null while the delivery is pending or held. */
   completed_at: string | null;
+  request: WebhookDeliveryRequest;
   /** Oldest first, including those before a retry or replay. At most 10000 items. */
   attempts: WebhookDeliveryAttempt[];
 }
@@ -3619,8 +3628,25 @@ export interface WebhookDeliveryAttempt {
   status_code: number | null;
   /** The first 4 KiB of the response. */
   response_body: string | null;
+  /**
+   * The first 30 headers of the response, without cookies; values are cut after 256 characters. Null without a
+   * response, and after the message of the event was deleted.
+   */
+  response_headers: WebhookDeliveryAttemptsResponseHeaders | null;
   /** Null if the attempt succeeded. */
   error: string | null;
+}
+
+export type WebhookDeliveryAttemptsResponseHeaders = Record<string, string>;
+
+export interface WebhookDeliveryRequest {
+  method: 'POST' | (string & {});
+  /** Present URL of the endpoint. */
+  url: string;
+  /**
+   * The same in each attempt. Each attempt also has its time and the signatures. The body is the event: `events.get`.
+   */
+  headers: Record<string, string>;
 }
 
 export interface WebhookDeliverySummary {
@@ -3682,6 +3708,14 @@ export interface WebhookEndpoint {
   failing_since: string | null;
   /** Deliveries with status held. At most 10000 are counted. 0 to 10000. */
   held_deliveries: number;
+  /** Deliveries with status pending. At most 10000 are counted. 0 to 10000. */
+  pending_deliveries: number;
+  /** Failed attempts since the last success. */
+  consecutive_failures: number;
+  /** When the receiver last accepted a delivery. Null if never. */
+  last_success_at: string | null;
+  /** Until when deliveries are also signed with the secret before the rotation. Null outside of an overlap. */
+  previous_secret_expires_at: string | null;
   created_at: string;
   updated_at: string;
 }
