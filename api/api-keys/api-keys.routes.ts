@@ -66,13 +66,28 @@ export const apiKeyRoutes =
           querystring: strictObject({
             ...pageQuery,
             created_by_user_id: Type.Optional(id('Only keys of this person.')),
+            created_by_key_id: Type.Optional(id('Only keys that this key created.')),
+            last_used_before: Type.Optional(
+              Type.String({
+                format: 'date-time',
+                maxLength: 40,
+                description: 'Only keys that have been neither used nor created since this time.',
+              }),
+            ),
           }),
           response: { 200: listOf(ref(ApiKeyRecord)), ...problems() },
         },
       },
       async (request) => {
-        const { created_by_user_id: createdByUserId } = request.query;
-        const filter = createdByUserId === undefined ? {} : { createdByUserId };
+        const { created_by_user_id, created_by_key_id, last_used_before } = request.query;
+        const filter = {
+          createdByUserId: created_by_user_id,
+          createdByKeyId: created_by_key_id,
+          lastUsedBefore:
+            last_used_before === undefined
+              ? undefined
+              : parseTime('/query/last_used_before', last_used_before),
+        };
         const page = await apiKeys.list(request.scope, filter, lists.read(request));
         return lists.present(request, page, presentApiKey);
       },

@@ -41,6 +41,7 @@ const fields = {
   last_used_at: nullableTimestamp(
     'Accurate to the minute. Null after a rotation until the new token is used.',
   ),
+  last_used_from: nullableText(64, { description: 'Address of the client at last_used_at.' }),
   previous_token: Type.Unsafe<Static<typeof PreviousToken> | null>({
     anyOf: [PreviousToken, { type: 'null' }],
     description: 'The token before the last rotation; null if it no longer works.',
@@ -131,6 +132,7 @@ export function presentApiKey(key: ApiKey): Static<typeof ApiKeyRecord> {
     created_by_key_id: key.createdByKeyId,
     allowed_cidrs: key.allowedCidrs,
     last_used_at: key.lastUsedAt?.toISOString() ?? null,
+    last_used_from: key.lastUsedFrom,
     previous_token: presentPreviousToken(key),
     created_at: key.createdAt.toISOString(),
   };

@@ -23,11 +23,14 @@ export const requestRoutes =
         },
       },
       async (request) => {
-        const { status, credential_id: credentialId, since } = request.query;
+        const { status, credential_id: credentialId, failed, path, since, until } = request.query;
         const filter = {
           status,
           credentialId,
+          failed,
+          path,
           since: since === undefined ? undefined : parseTime('/query/since', since),
+          until: until === undefined ? undefined : parseTime('/query/until', until),
         };
         const page = await requests.list(request.scope, filter, lists.read(request));
         return lists.present(request, page, presentRequest);

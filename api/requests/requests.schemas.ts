@@ -21,8 +21,20 @@ export const RequestsQuery = strictObject({
   credential_id: Type.Optional(
     text(MAX_ID_LENGTH, { minLength: 1, description: 'Only calls of this key (key_…) or person (usr_…).' }),
   ),
+  failed: Type.Optional(
+    Type.Boolean({ description: 'true: only calls that failed, with status 400 or higher.' }),
+  ),
+  path: Type.Optional(
+    text(1024, {
+      minLength: 1,
+      description: 'Only calls whose path starts with this, with or without /api/v1: /messages.',
+    }),
+  ),
   since: Type.Optional(
     Type.String({ format: 'date-time', maxLength: 40, description: 'Only calls at or after this time.' }),
+  ),
+  until: Type.Optional(
+    Type.String({ format: 'date-time', maxLength: 40, description: 'Only calls before this time.' }),
   ),
 });
 

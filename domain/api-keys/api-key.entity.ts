@@ -64,6 +64,8 @@ export const ApiKeyEntity = defineEntity({
     allowedCidrs: p.array().default([]),
     /** Updated at most once a minute, so requests rarely cause a write. */
     lastUsedAt: timestamp().strictNullable(),
+    /** The client's address at `lastUsedAt`. */
+    lastUsedFrom: p.text().strictNullable(),
     createdAt: createdAt(),
   },
 });

@@ -1,4 +1,4 @@
-import type { Updateable } from 'kysely';
+import { sql, type Updateable } from 'kysely';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
@@ -35,6 +35,13 @@ export interface NewApiKey {
   expiresAt?: Date;
   /** Default: the ranges of the creating key. */
   allowedCidrs?: string[];
+}
+
+export interface ApiKeyFilter {
+  createdByUserId?: string | undefined;
+  createdByKeyId?: string | undefined;
+  /** Neither used nor created since then. */
+  lastUsedBefore?: Date | undefined;
 }
 
 /** Omitted fields stay. */
@@ -110,15 +117,26 @@ export function createApiKeyService({ database }: { database: Database }) {
     /** Lists the keys that the caller manages, without revoked ones. */
     list: (
       scope: Scope,
-      { createdByUserId }: { createdByUserId?: string },
+      { createdByUserId, createdByKeyId, lastUsedBefore }: ApiKeyFilter,
       page: PageRequest,
     ): Promise<Page<ApiKeyRow>> =>
       database.read(scope, async ({ db }) => {
         const managed = await selectManagedKeys(db, scope);
         return findPage(
-          managed.$if(createdByUserId !== undefined, (query) =>
-            query.where('created_by_user_id', '=', createdByUserId ?? ''),
-          ),
+          managed
+            .$if(createdByUserId !== undefined, (query) =>
+              query.where('created_by_user_id', '=', createdByUserId ?? ''),
+            )
+            .$if(createdByKeyId !== undefined, (query) =>
+              query.where('created_by_key_id', '=', createdByKeyId ?? ''),
+            )
+            .$if(lastUsedBefore !== undefined, (query) =>
+              query.where(
+                sql<Date>`greatest(last_used_at, previous_last_used_at, created_at)`,
+                '<',
+                lastUsedBefore ?? null,
+              ),
+            ),
           'api_keys.id',
           page,
         );
@@ -239,6 +257,7 @@ async function replaceToken(
     token_hash: hashApiKeyToken(token),
     last_four: token.slice(-4),
     last_used_at: null,
+    last_used_from: null,
   });
   return { key: rotated, token };
 }

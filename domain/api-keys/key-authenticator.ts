@@ -49,13 +49,17 @@ export function createKeyAuthenticator({
   const recordUpdate = createUseRecorder(logger, 'an API key');
 
   /** At most once a minute for each token. */
-  function recordUse(row: KeyRow): void {
+  function recordUse(row: KeyRow, ip: string): void {
     if (row.isRecentlyUsed) return;
     recordUpdate(row.isPrevious ? `${row.keyId}/previous` : row.keyId, () =>
       database.transaction({ organizationId: row.organizationId }, ({ db }) =>
         db
           .updateTable('api_keys')
-          .set(row.isPrevious ? { previous_last_used_at: new Date() } : { last_used_at: new Date() })
+          .set(
+            row.isPrevious
+              ? { previous_last_used_at: new Date() }
+              : { last_used_at: new Date(), last_used_from: ip },
+          )
           .where('id', '=', row.keyId)
           .execute(),
       ),
@@ -74,7 +78,7 @@ export function createKeyAuthenticator({
       if (!isAddressAllowed(ip, row.organizationCidrs)) throw addressNotAllowed('organization');
       if (row.organizationStatus === 'deleted') throw organizationDeleted(row.organizationId);
       if (row.environmentId === null) throw notFound('environment', environmentId ?? 'production');
-      recordUse(row);
+      recordUse(row, ip);
       return {
         scope: {
           ...toTenantScope(row, row.environmentId, credentials),

@@ -239,6 +239,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'expires_at',
       'revoked_at',
       'last_used_at',
+      'last_used_from',
       'previous_last_four',
       'previous_expires_at',
       'previous_last_used_at',

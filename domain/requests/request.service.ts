@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
@@ -12,8 +13,14 @@ export interface RequestFilter {
   status?: number | undefined;
   /** A key or a user. */
   credentialId?: string | undefined;
+  /** Only calls that failed: 400 or higher. */
+  failed?: boolean | undefined;
+  /** Start of the path, with or without `/api/v1`. */
+  path?: string | undefined;
   /** At or after this time. */
   since?: Date | undefined;
+  /** Before this time. */
+  until?: Date | undefined;
 }
 
 export type RequestService = ReturnType<typeof createRequestService>;
@@ -43,6 +50,13 @@ export function createRequestService({
   };
 }
 
+const API_ROOT = '/api/v1';
+
+function toWholePath(path: string): string {
+  const local = path.startsWith('/') ? path : `/${path}`;
+  return local.startsWith(API_ROOT) ? local : API_ROOT + local;
+}
+
 /** Older rows may still wait for their deletion. */
 function latest(since: Date | undefined, now: Date): Date {
   return new Date(Math.max(since?.getTime() ?? 0, now.getTime() - REQUEST_RETENTION_MS));
@@ -51,8 +65,9 @@ function latest(since: Date | undefined, now: Date): Date {
 function selectRequests(
   db: Db,
   scope: Scope,
-  { status, credentialId, since }: RequestFilter & { since: Date },
+  { status, credentialId, failed, path, since, until }: RequestFilter & { since: Date },
 ) {
+  const findsErrors = failed === true || (status !== undefined && status >= 400);
   return db
     .selectFrom('api_requests')
     .select(columnsOf(ApiRequestEntity))
@@ -64,7 +79,9 @@ function selectRequests(
         ...(scope.environmentSelected ? [eb('env_id', '=', scope.environmentId)] : []),
         ...(status === undefined ? [] : [eb('status', '=', status)]),
         // Without it PostgreSQL does not see that the index of errors applies.
-        ...(status !== undefined && status >= 400 ? [eb('status', '>=', 400)] : []),
+        ...(findsErrors ? [eb('status', '>=', 400)] : []),
+        ...(path === undefined ? [] : [sql<boolean>`starts_with(path, ${toWholePath(path)})`]),
+        ...(until === undefined ? [] : [eb('id', '<', lowestIdAt('request', until))]),
         ...(credentialId === undefined ? [] : [eb('credential_id', '=', credentialId)]),
       ]),
     );

@@ -44,6 +44,7 @@ test('a key is shown once, works, and is stored as a hash', async () => {
     expires_at: null,
     created_by_key_id: organization.keyId,
     last_used_at: null,
+    last_used_from: null,
   });
   expect(created.token.endsWith(created.last_four)).toBe(true);
   expect((await app.call('/inboxes', { token: created.token })).statusCode).toBe(200);
@@ -189,4 +190,39 @@ test('the last use is recorded asynchronously, once a minute', async () => {
   await app.call('/inboxes', { token });
   await app.call('/inboxes', { token });
   expect(await lastUse()).toEqual(first);
+});
+
+test('the list filters by the creating key and by last use, and a key says from where it was last used', async () => {
+  const { organizationId } = await createOrganization(app.worker);
+  const { token: owner, keyId } = await createKey(app.worker, { organizationId });
+  const used = (await create({ name: 'used' }, owner)).json<Created>();
+  const unused = (await create({ name: 'unused' }, owner)).json<Created>();
+  const recent = (await create({ name: 'recent' }, owner)).json<Created>();
+  await app.worker.db
+    .updateTable('api_keys')
+    .set({ created_at: new Date(Date.now() - 40 * 86_400_000) })
+    .where('id', 'in', [used.id, unused.id])
+    .execute();
+  await app.call('/inboxes', { token: used.token });
+  await eventually(async () =>
+    expect((await app.call(`/api-keys/${used.id}`, { token: owner })).json()).toMatchObject({
+      last_used_at: expect.any(String),
+      last_used_from: '127.0.0.1',
+    }),
+  );
+  const list = async (query: string) => {
+    const response = await app.call(`/api-keys?order=asc&${query}`, { token: owner });
+    return response.json<{ data: Created[] }>().data.map(({ id }) => id);
+  };
+  expect(await list(`created_by_key_id=${keyId}`)).toEqual([used.id, unused.id, recent.id]);
+  const monthAgo = new Date(Date.now() - 30 * 86_400_000).toISOString();
+  expect(await list(`last_used_before=${monthAgo}`)).toEqual([unused.id]);
+  expectProblem(await app.call('/api-keys?last_used_before=x', { token: owner }), 'validation_error');
+  // A rotated key is in use while clients use its old token.
+  await app.worker.db
+    .updateTable('api_keys')
+    .set({ last_used_at: null, previous_last_used_at: new Date() })
+    .where('id', '=', unused.id)
+    .execute();
+  expect(await list(`last_used_before=${monthAgo}`)).toEqual([]);
 });

@@ -119,8 +119,61 @@ describe('GET /requests', () => {
     const next = await app.call(`/requests?limit=2&order=asc&cursor=${page.json().next_cursor}`, { token });
     const seen = [...page.json<{ data: Listed[] }>().data, ...next.json<{ data: Listed[] }>().data];
     expect(seen.map(({ id }) => id)).toEqual(ids.slice(0, 4));
+    expect((await list(token, '?failed=true&order=asc')).map(({ status }) => status)).toEqual(
+      (await list(token, '?order=asc')).map(({ status }) => status).filter((status) => status >= 400),
+    );
     expectProblem(await app.call('/requests?status=2000', { token }), 'validation_error');
+    expectProblem(await app.call('/requests?until=tomorrow', { token }), 'validation_error');
+    expectProblem(await app.call('/requests?path=', { token }), 'validation_error');
     expectProblem(await app.call('/requests?since=yesterday', { token }), 'validation_error');
+  });
+
+  test('filters by the start of the path, by failure and by time', async () => {
+    const { token, organizationId } = await createOrganization(app.worker);
+    const at = (minutes: number) => new Date(Date.now() - minutes * 60_000);
+    const calls: [number, Partial<ApiRequest>][] = [
+      [50, { path: '/api/v1/inboxes/inb_1/messages', status: 201 }],
+      [40, { path: '/api/v1/inboxes', status: 500 }],
+      [30, { path: '/api/v1/messages/100%_/x', status: 404 }],
+      [20, { path: '/api/v1/messages', status: 200 }],
+    ];
+    await app.worker.db
+      .insertInto('api_requests')
+      .values(
+        calls.map(([minutes, fields]) => {
+          const {
+            organizationId: _omitted,
+            environmentId,
+            credentialKind,
+            credentialId,
+            durationMs,
+            ...rest
+          } = row(organizationId, fields);
+          return {
+            ...rest,
+            id: lowestIdAt('request', at(minutes)),
+            org_id: organizationId,
+            env_id: environmentId,
+            credential_kind: credentialKind,
+            credential_id: credentialId,
+            duration_ms: durationMs,
+          };
+        }),
+      )
+      .execute();
+    const statuses = async (query: string) => {
+      const until = encodeURIComponent(at(10).toISOString());
+      return (await list(token, `?order=asc&until=${until}&${query}`)).map(({ status }) => status);
+    };
+    expect(await statuses('path=/inboxes')).toEqual([201, 500]);
+    expect(await statuses('path=/api/v1/inboxes')).toEqual([201, 500]);
+    expect(await statuses('path=messages')).toEqual([404, 200]);
+    // Neither character is a wildcard.
+    expect(await statuses('path=/messages/100%25_/')).toEqual([404]);
+    expect(await statuses('path=/messages/%25')).toEqual([]);
+    expect(await statuses('failed=true')).toEqual([500, 404]);
+    expect(await statuses('failed=true&status=404')).toEqual([404]);
+    expect(await statuses(`since=${encodeURIComponent(at(35).toISOString())}`)).toEqual([404, 200]);
   });
 
   test('shows a bound credential only its own calls, and no one those of others', async () => {

@@ -72,6 +72,7 @@ const RESOURCE_BY_NAME: Record<string, Resource> = {
   attachment_id: 'attachment',
   actor_id: 'apiKey',
   created_by_user_id: 'member',
+  created_by_key_id: 'apiKey',
   credential_id: 'apiKey',
   user_id: 'member',
   resource_id: 'message',

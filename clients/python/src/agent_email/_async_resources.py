@@ -1143,7 +1143,10 @@ class AsyncRequests(AsyncGroup[R]):
         order: Union[params.SortOrder, NotGiven] = NOT_GIVEN,
         status: Union[int, NotGiven] = NOT_GIVEN,
         credential_id: Union[str, NotGiven] = NOT_GIVEN,
+        failed: Union[bool, NotGiven] = NOT_GIVEN,
+        path: Union[str, NotGiven] = NOT_GIVEN,
         since: Union[str, datetime, NotGiven] = NOT_GIVEN,
+        until: Union[str, datetime, NotGiven] = NOT_GIVEN,
         options: Optional[RequestOptions] = None,
     ) -> AsyncPages[types.Request]:
         """List the calls of the last seven days.
@@ -1162,7 +1165,10 @@ class AsyncRequests(AsyncGroup[R]):
             order: desc: newest first. (default "desc")
             status: Only calls with this HTTP status. (100 to 599)
             credential_id: Only calls of this key (key_…) or person (usr_…).
+            failed: true: only calls that failed, with status 400 or higher.
+            path: Only calls whose path starts with this, with or without /api/v1: /messages.
             since: Only calls at or after this time.
+            until: Only calls before this time.
         """
         return AsyncPages(
             self._client,
@@ -1175,7 +1181,10 @@ class AsyncRequests(AsyncGroup[R]):
                     "order": order,
                     "status": status,
                     "credential_id": credential_id,
+                    "failed": failed,
+                    "path": path,
                     "since": since,
+                    "until": until,
                 },
                 options=options,
             ),
@@ -1457,6 +1466,8 @@ class AsyncApiKeys(AsyncGroup[R]):
         cursor: Union[str, NotGiven] = NOT_GIVEN,
         order: Union[params.SortOrder, NotGiven] = NOT_GIVEN,
         created_by_user_id: Union[str, NotGiven] = NOT_GIVEN,
+        created_by_key_id: Union[str, NotGiven] = NOT_GIVEN,
+        last_used_before: Union[str, datetime, NotGiven] = NOT_GIVEN,
         options: Optional[RequestOptions] = None,
     ) -> AsyncPages[types.ApiKey]:
         """List API keys.
@@ -1472,6 +1483,8 @@ class AsyncApiKeys(AsyncGroup[R]):
             cursor: next_cursor of the previous page.
             order: desc: newest first. (default "desc")
             created_by_user_id: Only keys of this person.
+            created_by_key_id: Only keys that this key created.
+            last_used_before: Only keys that have been neither used nor created since this time.
         """
         return AsyncPages(
             self._client,
@@ -1483,6 +1496,8 @@ class AsyncApiKeys(AsyncGroup[R]):
                     "cursor": cursor,
                     "order": order,
                     "created_by_user_id": created_by_user_id,
+                    "created_by_key_id": created_by_key_id,
+                    "last_used_before": last_used_before,
                 },
                 options=options,
             ),

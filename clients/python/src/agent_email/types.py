@@ -174,6 +174,8 @@ class ApiKey(Model):
     """Addresses and CIDR ranges that may use the key. Empty: every address."""
     last_used_at: Optional[str]
     """Accurate to the minute. Null after a rotation until the new token is used."""
+    last_used_from: Optional[str]
+    """Address of the client at last_used_at."""
     previous_token: Optional[ApiKeyPreviousToken]
     """The token before the last rotation; null if it no longer works."""
     created_at: str
@@ -365,6 +367,8 @@ class CreatedApiKey(Model):
     """Addresses and CIDR ranges that may use the key. Empty: every address."""
     last_used_at: Optional[str]
     """Accurate to the minute. Null after a rotation until the new token is used."""
+    last_used_from: Optional[str]
+    """Address of the client at last_used_at."""
     previous_token: Optional[ApiKeyPreviousToken]
     """The token before the last rotation; null if it no longer works."""
     created_at: str

@@ -585,8 +585,14 @@ export interface RequestsListParams {
   status?: number | undefined;
   /** Only calls of this key (key_…) or person (usr_…). */
   credential_id?: string | undefined;
+  /** true: only calls that failed, with status 400 or higher. */
+  failed?: boolean | undefined;
+  /** Only calls whose path starts with this, with or without /api/v1: /messages. */
+  path?: string | undefined;
   /** Only calls at or after this time. */
   since?: string | undefined;
+  /** Only calls before this time. */
+  until?: string | undefined;
 }
 
 export class RequestsResource<Receipts extends boolean = false> extends Resource {
@@ -601,7 +607,7 @@ export class RequestsResource<Receipts extends boolean = false> extends Resource
    * May fail with 403, 404.
    */
   list(params?: RequestsListParams, options?: RequestOptions): PageAnswer<types.Request> {
-    return this.requester.list({ verb: 'GET', path: '/api/v1/requests', query: { limit: 'limit', cursor: 'cursor', order: 'order', status: 'status', credential_id: 'credential_id', since: 'since' }, params, options });
+    return this.requester.list({ verb: 'GET', path: '/api/v1/requests', query: { limit: 'limit', cursor: 'cursor', order: 'order', status: 'status', credential_id: 'credential_id', failed: 'failed', path: 'path', since: 'since', until: 'until' }, params, options });
   }
 }
 
@@ -719,6 +725,10 @@ export interface ApiKeysListParams {
   order?: types.SortOrder | undefined;
   /** Only keys of this person. */
   created_by_user_id?: string | undefined;
+  /** Only keys that this key created. */
+  created_by_key_id?: string | undefined;
+  /** Only keys that have been neither used nor created since this time. */
+  last_used_before?: string | undefined;
 }
 
 export type ApiKeysUpdateParams = types.UpdateApiKey;
@@ -751,7 +761,7 @@ export class ApiKeysResource<Receipts extends boolean = false> extends Resource 
    * May fail with 403, 404.
    */
   list(params?: ApiKeysListParams, options?: RequestOptions): PageAnswer<types.ApiKey> {
-    return this.requester.list({ verb: 'GET', path: '/api/v1/api-keys', query: { limit: 'limit', cursor: 'cursor', order: 'order', created_by_user_id: 'created_by_user_id' }, params, options });
+    return this.requester.list({ verb: 'GET', path: '/api/v1/api-keys', query: { limit: 'limit', cursor: 'cursor', order: 'order', created_by_user_id: 'created_by_user_id', created_by_key_id: 'created_by_key_id', last_used_before: 'last_used_before' }, params, options });
   }
 
   /**

@@ -225,6 +225,8 @@ export interface ApiKey {
   allowed_cidrs: string[];
   /** Accurate to the minute. Null after a rotation until the new token is used. */
   last_used_at: string | null;
+  /** Address of the client at last_used_at. */
+  last_used_from: string | null;
   /** The token before the last rotation; null if it no longer works. */
   previous_token: ApiKeyPreviousToken | null;
   created_at: string;
@@ -595,6 +597,8 @@ export interface CreatedApiKey {
   allowed_cidrs: string[];
   /** Accurate to the minute. Null after a rotation until the new token is used. */
   last_used_at: string | null;
+  /** Address of the client at last_used_at. */
+  last_used_from: string | null;
   /** The token before the last rotation; null if it no longer works. */
   previous_token: ApiKeyPreviousToken | null;
   created_at: string;
