@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
-import { type ApiRequest, CREDENTIAL_KINDS } from '../../domain/requests/api-request.entity.ts';
+import { CREDENTIAL_KINDS } from '../../domain/requests/api-request.entity.ts';
+import type { ListedRequest } from '../../domain/requests/request.service.ts';
 import { timeOfId } from '../../platform/ids.ts';
 import { pageQuery } from '../lists.ts';
 import {
@@ -52,7 +53,10 @@ export const RequestRecord = resource(
     code: nullableText(64, { description: 'Code of the problem; null if the call succeeded.' }),
     credential: strictObject({
       kind: enumOf(CREDENTIAL_KINDS),
-      id: id('The key (key_…) or the person (usr_…).'),
+      id: id('The key (key_…), the connection (con_…) or the person (usr_…).'),
+      name: nullableText(320, {
+        description: 'Name of the key, the connected program or the person; null if it no longer exists.',
+      }),
     }),
     duration_ms: Type.Integer({ minimum: 0, description: 'Until the end of the response.' }),
     created_at: timestamp('When the request arrived.'),
@@ -60,7 +64,7 @@ export const RequestRecord = resource(
   { $id: 'Request', title: 'Request' },
 );
 
-export function presentRequest(request: ApiRequest): Static<typeof RequestRecord> {
+export function presentRequest(request: ListedRequest): Static<typeof RequestRecord> {
   return {
     object: 'request',
     id: request.id,
@@ -69,7 +73,11 @@ export function presentRequest(request: ApiRequest): Static<typeof RequestRecord
     path: request.path,
     status: request.status,
     code: request.code,
-    credential: { kind: request.credentialKind, id: request.credentialId },
+    credential: {
+      kind: request.credentialKind,
+      id: request.credentialId,
+      name: request.credentialName,
+    },
     duration_ms: request.durationMs,
     created_at: timeOfId(request.id).toISOString(),
   };

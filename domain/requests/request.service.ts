@@ -23,6 +23,11 @@ export interface RequestFilter {
   until?: Date | undefined;
 }
 
+export interface ListedRequest extends RowOf<typeof ApiRequestEntity> {
+  /** Name of the key, the connected program or the person; null if it no longer exists. */
+  credentialName: string | null;
+}
+
 export type RequestService = ReturnType<typeof createRequestService>;
 
 /** Calls of the API in the last seven days. */
@@ -35,11 +40,7 @@ export function createRequestService({
 }) {
   return {
     /** A credential that is bound to an environment or inbox sees only its own calls, and a selected environment limits all. */
-    list: (
-      scope: Scope,
-      filter: RequestFilter,
-      page: PageRequest,
-    ): Promise<Page<RowOf<typeof ApiRequestEntity>>> =>
+    list: (scope: Scope, filter: RequestFilter, page: PageRequest): Promise<Page<ListedRequest>> =>
       database.read(scope, ({ db }) =>
         findPage(
           selectRequests(db, scope, { ...filter, since: latest(filter.since, now()) }),
@@ -49,6 +50,13 @@ export function createRequestService({
       ),
   };
 }
+
+/** In the transaction of a tenant: credentials of others have no name. */
+const CREDENTIAL_NAME = sql<string | null>`case api_requests.credential_kind
+  when 'api_key' then (select name from api_keys where api_keys.id = api_requests.credential_id)
+  when 'connection' then (select client_name from connections where connections.id = api_requests.credential_id)
+  when 'user' then (select coalesce(users.name, users.email) from users where users.id = api_requests.credential_id)
+end`;
 
 const API_ROOT = '/api/v1';
 
@@ -71,6 +79,7 @@ function selectRequests(
   return db
     .selectFrom('api_requests')
     .select(columnsOf(ApiRequestEntity))
+    .select(CREDENTIAL_NAME.as('credentialName'))
     .where('org_id', '=', scope.organizationId)
     .where('id', '>=', lowestIdAt('request', since))
     .where((eb) =>

@@ -21,6 +21,7 @@ const HARMLESS: Record<string, string[]> = {
     'last_four',
     'previous_last_four',
     'last_used_at',
+    'last_used_from',
     'previous_last_used_at',
     'expiry_notified_at',
   ],

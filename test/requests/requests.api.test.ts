@@ -95,11 +95,11 @@ describe('GET /requests', () => {
       path: expect.any(String),
       status: 200,
       code: null,
-      credential: { kind: 'api_key', id: keyId },
+      credential: { kind: 'api_key', id: keyId, name: expect.any(String) },
       duration_ms: expect.any(Number),
       created_at: expect.stringMatching(/Z$/),
     });
-    expect(inOrder[1]?.credential).toEqual({ kind: 'user', id: ownerId });
+    expect(inOrder[1]?.credential).toEqual({ kind: 'user', id: ownerId, name: expect.any(String) });
     expect(JSON.stringify(inOrder)).not.toMatch(/secret|ada@|ada%40|no address/);
 
     expect(await calls(token, 1, `?status=200&credential_id=${ownerId}`)).toHaveLength(1);

@@ -115,6 +115,10 @@ const PLAIN_QUERY = [
     'view',
     'action',
     'resource_type',
+    'last_used_before',
+    'failed',
+    'path',
+    'until',
   ],
 ];
 
