@@ -2188,7 +2188,9 @@ class RequestCredential(Model):
     kind: str
     """Known values: api_key, connection, user."""
     id: str
-    """The key (key_…) or the person (usr_…)."""
+    """The key (key_…), the connection (con_…) or the person (usr_…)."""
+    name: Optional[str]
+    """Name of the key, the connected program or the person; null if it no longer exists."""
 
 
 class RetentionPolicy(Model):

@@ -2842,8 +2842,10 @@ export interface Request {
 
 export interface RequestCredential {
   kind: 'api_key' | 'connection' | 'user' | (string & {});
-  /** The key (key_…) or the person (usr_…). */
+  /** The key (key_…), the connection (con_…) or the person (usr_…). */
   id: string;
+  /** Name of the key, the connected program or the person; null if it no longer exists. */
+  name: string | null;
 }
 
 export interface RetentionPolicy {
