@@ -5,7 +5,7 @@ import {
   Impersonate,
   ImpersonationRecord,
   StartedImpersonationRecord,
-} from './admin/impersonation.routes.ts';
+} from './admin/impersonation.schemas.ts';
 import { AdminKeyRecord } from './admin/keys.routes.ts';
 import { AdminNotificationRecord } from './admin/notifications.routes.ts';
 import {

@@ -3,8 +3,8 @@ import { Type } from 'typebox';
 import type { BillingService } from '../../domain/billing/billing.service.ts';
 import type { BillingAdministrationService } from '../../domain/billing/billing-administration.service.ts';
 import { MAX_EXTENSION_DAYS } from '../../workflows/billing/enforce-payment-grace.contract.ts';
-import { refuseWithoutBilling, requireBilling } from '../billing/billing.routes.ts';
 import { presentSubscription, SubscriptionRecord } from '../billing/billing.schemas.ts';
+import { refuseWithoutBilling, requireBilling } from '../billing/require-billing.ts';
 import { id, postProblems, problems, ref, resource, strictObject, timestamp } from '../schemas.ts';
 import { Note } from './note.ts';
 

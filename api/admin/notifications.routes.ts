@@ -27,16 +27,9 @@ import {
   timestamp,
 } from '../schemas.ts';
 import { parseTime } from '../time.ts';
+import { AnnouncementText, MAX_TEXT, Title } from './announcement-texts.ts';
 import { Note } from './note.ts';
 
-const MAX_TEXT = 5_000;
-/** The subject of its emails: one line that says something. */
-export const Title = text(200, { minLength: 1, pattern: '^[^\\p{Cc}]*[\\p{L}\\p{N}][^\\p{Cc}]*$' });
-export const AnnouncementText = text(MAX_TEXT, {
-  minLength: 1,
-  pattern: '\\S',
-  description: 'Plain text. An empty line separates paragraphs.',
-});
 const AudienceName = enumOf(AUDIENCES, {
   description:
     'all: every person. tier, organizations: their members. owners: the owners of every organization. Emails go to owners only.',

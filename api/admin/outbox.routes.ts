@@ -13,11 +13,9 @@ import {
   text,
   timestamp,
 } from '../schemas.ts';
+import { CommandId } from './command-id.ts';
 import { Note } from './note.ts';
 import { AdminNote } from './organizations.schemas.ts';
-
-/** A row of the outbox: a whole number. */
-export const CommandId = text(19, { pattern: '^[1-9][0-9]{0,18}$', description: 'Id of the command.' });
 
 export const GivenUpCommandList = strictObject(
   {

@@ -4,11 +4,12 @@ import { type Static, Type } from 'typebox';
 import type { StaffRole } from '../../domain/staff/staff-scope.ts';
 import type { RunFilter } from '../../domain/workflow-runs/list-runs.ts';
 import type { RunAction } from '../../domain/workflow-runs/plan-action.ts';
-import type { ListedRun, WorkflowRunService } from '../../domain/workflow-runs/workflow-run.service.ts';
+import type { WorkflowRunService } from '../../domain/workflow-runs/workflow-run.service.ts';
 import type { Config } from '../../platform/config.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { postProblems, problems, ref, strictObject } from '../schemas.ts';
 import { AdminNote } from './organizations.schemas.ts';
+import { buildUrlOf } from './run-url.ts';
 import {
   AcceptedRunAction,
   presentRun,
@@ -165,13 +166,4 @@ export function readFilter(query: {
     workflowId: query.workflow_id,
     startedBefore: ageSeconds === undefined ? undefined : new Date(Date.now() - ageSeconds * 1_000),
   };
-}
-
-/** The run's page in the Temporal UI. */
-export function buildUrlOf({ config }: WorkflowRoutesOptions): (run: ListedRun) => string | null {
-  const base = config.TEMPORAL_UI_URL?.replace(/\/+$/, '');
-  return ({ workflowId, runId }) =>
-    base === undefined
-      ? null
-      : `${base}/namespaces/${encodeURIComponent(config.TEMPORAL_NAMESPACE)}/workflows/${encodeURIComponent(workflowId)}/${runId}/history`;
 }

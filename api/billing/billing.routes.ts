@@ -1,8 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import type { BillingService } from '../../domain/billing/billing.service.ts';
-import { AppError } from '../../platform/errors.ts';
 import { postProblems, problems, ref } from '../schemas.ts';
 import {
   CancellationRecord,
@@ -17,29 +16,13 @@ import {
   StartCheckout,
   SubscriptionRecord,
 } from './billing.schemas.ts';
+import { requireBilling } from './require-billing.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** What Stripe answered, before the transaction of an Idempotency-Key begins. */
     billingAnswer: unknown;
   }
-}
-
-/** @throws AppError `feature_disabled` without billing. */
-export function requireBilling<Service>(service: Service | undefined): Service {
-  if (service) return service;
-  throw new AppError('feature_disabled', {
-    detail: 'This service does not use billing.',
-    fix: 'Nothing has to be paid. The operator can switch it on with BILLING_ENABLED.',
-  });
-}
-
-/** Says so before anything is said about the body, which would be useless advice. */
-export function refuseWithoutBilling(app: FastifyInstance, service: object | undefined): void {
-  if (!service)
-    app.addHook('preParsing', async () => {
-      requireBilling(service);
-    });
 }
 
 export const billingRoutes =

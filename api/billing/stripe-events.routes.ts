@@ -3,8 +3,8 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { StripeEventService } from '../../domain/billing/stripe-events.service.ts';
 import { postProblems } from '../schemas.ts';
-import { requireBilling } from './billing.routes.ts';
 import { StripeEventAcknowledgment } from './billing.schemas.ts';
+import { requireBilling } from './require-billing.ts';
 
 /** Events hold one object with the first ten of its parts: some tens of KiB, with all the metadata that Stripe allows. */
 const MAX_EVENT_BYTES = 262_144;

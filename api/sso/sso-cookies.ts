@@ -26,3 +26,6 @@ export function createSsoCookies(cookies: Cookies): SsoCookies {
     clearLink: (reply) => cookies.clear(reply, LINK_COOKIE),
   };
 }
+
+/** The person signs in to the account, and confirms the link. */
+export const LINK_PAGE = '/login?next=%2Flogin%2Flink&notice=link-account';

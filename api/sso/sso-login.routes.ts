@@ -15,7 +15,7 @@ import type { Cookies } from '../plugins/cookies.ts';
 import { toAppError } from '../plugins/error-responses.ts';
 import { NoContent, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
 import { SsoConfirmation, SsoFormerLink, SsoLink, SsoRedirect, SsoTested } from './sso.schemas.ts';
-import { createSsoCookies, type SsoCookies } from './sso-cookies.ts';
+import { createSsoCookies, LINK_PAGE, type SsoCookies } from './sso-cookies.ts';
 import { renderConfirmPage, renderProblemPage, renderTestedPage, wantsJson } from './sso-pages.ts';
 
 export interface SsoLoginRouteDependencies {
@@ -29,8 +29,6 @@ export interface SsoLoginRouteDependencies {
 const tags = ['SSO'];
 /** Where a browser goes that asked for no page. */
 export const DEFAULT_TARGET = '/account';
-/** The person signs in to the account, and confirms the link. */
-export const LINK_PAGE = '/login?next=%2Flogin%2Flink&notice=link-account';
 /** The person shows through a former configuration whose account it is. */
 const FORMER_PAGE = '/login/former';
 /** Identity providers add parameters of their own. */

@@ -52,6 +52,13 @@ describe('what a folder may import', () => {
     expect(violations.map(format)).toEqual([]);
   });
 
+  test('pages call use-cases, not routes of the API', () => {
+    const violations = imports.filter(
+      ({ file, target }) => file.startsWith('web/') && /^api\/.*(?:\.routes|\/v1|\/app)\.ts$/.test(target),
+    );
+    expect(violations.map(format)).toEqual([]);
+  });
+
   test('workflows import the Temporal SDK and no Node modules', () => {
     const foreign = imports.filter((entry) => folderOf(entry.file) === 'workflows' && !isInRepository(entry));
     expect(

@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { requireBilling } from '../../api/billing/billing.routes.ts';
+import { requireBilling } from '../../api/billing/require-billing.ts';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
 import type { BillingService } from '../../domain/billing/billing.service.ts';
 import { isInGoodStanding } from '../../domain/billing/subscription-status.ts';

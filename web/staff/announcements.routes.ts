@@ -1,8 +1,8 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { AnnouncementText, Title } from '../../api/admin/announcement-texts.ts';
 import { Note } from '../../api/admin/note.ts';
-import { AnnouncementText, Title } from '../../api/admin/notifications.routes.ts';
 import { type Lists, pageQuery } from '../../api/lists.ts';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
 import { parseDay } from '../../api/time.ts';

@@ -1,8 +1,8 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { CommandId } from '../../api/admin/command-id.ts';
 import { Note } from '../../api/admin/note.ts';
-import { CommandId } from '../../api/admin/outbox.routes.ts';
 import { strictObject, text } from '../../api/schemas.ts';
 import type { HealthService } from '../../domain/monitoring/health.service.ts';
 import type { OutboxAdministrationService } from '../../domain/monitoring/outbox-administration.service.ts';

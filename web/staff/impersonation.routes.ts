@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { presentImpersonation } from '../../api/admin/impersonation.routes.ts';
+import { presentImpersonation } from '../../api/admin/impersonation.schemas.ts';
 import { Note } from '../../api/admin/note.ts';
 import { type Lists, pageQuery } from '../../api/lists.ts';
 import type { BrowserSession } from '../../api/plugins/browser-session.ts';

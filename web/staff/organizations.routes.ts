@@ -2,7 +2,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { Note } from '../../api/admin/note.ts';
-import { requireBilling } from '../../api/billing/billing.routes.ts';
+import { requireBilling } from '../../api/billing/require-billing.ts';
 import { type Lists, pageQuery } from '../../api/lists.ts';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
 import { parseDay } from '../../api/time.ts';

@@ -2,7 +2,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { Note } from '../../api/admin/note.ts';
-import { buildUrlOf } from '../../api/admin/workflows.routes.ts';
+import { buildUrlOf } from '../../api/admin/run-url.ts';
 import { type Lists, pageQuery } from '../../api/lists.ts';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
 import type { RunFilter } from '../../domain/workflow-runs/list-runs.ts';
