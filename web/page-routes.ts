@@ -19,6 +19,9 @@ import { signUpPages } from './sign-in/sign-up.routes.ts';
 import { ssoPages } from './sso/sso.routes.ts';
 import { ssoSetupPages } from './sso/sso-setup.routes.ts';
 import { registerConsole } from './staff/console-routes.ts';
+import { deliveryPages } from './webhooks/delivery.routes.ts';
+import { endpointPages } from './webhooks/endpoint.routes.ts';
+import { webhookPages } from './webhooks/webhooks.routes.ts';
 
 /** Registers every page for people, one line per file. */
 export async function registerPages(app: FastifyInstance, dependencies: RouteDependencies): Promise<void> {
@@ -54,6 +57,9 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(approvalPages(all));
     await context.register(connectPages(all));
     await context.register(sendingPolicyPages(all));
+    await context.register(webhookPages(all));
+    await context.register(endpointPages(all));
+    await context.register(deliveryPages(all));
     if (config.NODE_ENV !== 'production') await context.register(componentPages(all));
     await registerConsole(context, all);
   });

@@ -17,6 +17,8 @@ const MIN_INTERVAL_MS = 1_000;
 const HEARTBEAT_MS = 15_000;
 
 export interface LivePart extends Pick<FollowOptions, 'types' | 'inboxIds'> {
+  /** Renders it also at this interval, for what changes without an event. */
+  intervalMs?: number;
   /** Renders the part of the page. */
   render(): Promise<string>;
 }
@@ -31,7 +33,7 @@ export function createLiveParts({ eventStreams, openResponses }: LivePartsOption
   return async function sendLivePart(
     request: FastifyRequest,
     reply: FastifyReply,
-    { types, inboxIds, render }: LivePart,
+    { types, inboxIds, intervalMs, render }: LivePart,
   ): Promise<FastifyReply> {
     const signal = openResponses.admit(request, reply);
     const follower = await eventStreams.follow(request.scope, { types, inboxIds });
@@ -49,7 +51,8 @@ export function createLiveParts({ eventStreams, openResponses }: LivePartsOption
           yield html === sent ? ': unchanged\n\n' : `event: update\ndata: ${JSON.stringify(html)}\n\n`;
           sent = html;
           await pause(MIN_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
-          isDue = (await follower.next(HEARTBEAT_MS)).length > 0;
+          const events = await follower.next(intervalMs ?? HEARTBEAT_MS);
+          isDue = intervalMs !== undefined || events.length > 0;
         }
       } finally {
         follower.close();
