@@ -204,12 +204,17 @@ test('usage and its events are read with and without the prefix, and described o
   expect(paths.sort()).toEqual(['/api/v1/admin/usage/{orgId}', '/api/v1/admin/usage/{orgId}/events']);
 });
 
-test('the audit log of an organization is read by staff as its members read it', async () => {
+test('the audit log of an organization is read by staff as its members read it, without the names of resources', async () => {
   const { organizationId, token } = await createOrganization(app.worker);
   await app.call('/org', { method: 'PATCH', token, body: { name: 'Renamed' } });
   const own = (await app.call('/org/audit-log', { token })).json();
   expect(own.data).toHaveLength(1);
-  expect((await get(`/admin/orgs/${organizationId}/audit-log`)).data).toEqual(own.data);
+  expect(own.data[0].resource).toMatchObject({ name: 'Renamed' });
+  // The login of staff reads no names of an organization's resources.
+  const [entry] = own.data;
+  expect((await get(`/admin/orgs/${organizationId}/audit-log`)).data).toEqual([
+    { ...entry, resource: { ...entry.resource, name: null } },
+  ]);
   expect((await get(`/admin/orgs/${organizationId}/audit-log?action=none.done`)).data).toEqual([]);
   expectProblem(await app.call('/admin/orgs/org_none/audit-log', { token: admin.token }), 'not_found');
 });
