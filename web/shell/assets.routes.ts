@@ -29,7 +29,7 @@ const FILES = {
 };
 
 /** One request for all small scripts. A block for each keeps its names apart. */
-function joinScripts(folder: string): Buffer {
+export function joinScripts(folder: string): Buffer {
   const sources = readdirSync(folder)
     .filter((name) => name.endsWith('.js'))
     .map((name) => readFileSync(join(folder, name), 'utf8'));
