@@ -89,7 +89,7 @@ import { DraftOutcomeRecord } from './drafts/decision-wait.routes.ts';
 import { DraftApproval, DraftFields, DraftRecord, MinimalDraft, SendDraft } from './drafts/drafts.schemas.ts';
 import { EventRecord, eventSchemas } from './events/events.schemas.ts';
 import { ExportRecord } from './exports/exports.schemas.ts';
-import { CredentialsRecord, RotatedCredentials } from './inboxes/credentials.routes.ts';
+import { CredentialsRecord, RotatedCredentials } from './inboxes/credentials.schemas.ts';
 import {
   CreateInbox,
   InboxRecord,

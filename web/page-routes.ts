@@ -8,8 +8,12 @@ import { approvalPages } from './approvals/approvals.routes.ts';
 import { billingPages } from './billing/billing.routes.ts';
 import { componentPages } from './components/components.routes.ts';
 import { connectPages } from './connect/connect.routes.ts';
+import { inboxPages } from './inboxes/inbox.routes.ts';
+import { inboxSettingsPages } from './inboxes/inbox-settings.routes.ts';
+import { inboxesPages } from './inboxes/inboxes.routes.ts';
 import { invitationPages } from './members/invitation.routes.ts';
 import { organizationPeoplePages } from './members/organization-people.routes.ts';
+import { overviewPages } from './overview/overview.routes.ts';
 import { organizationPages } from './settings/organization.routes.ts';
 import { sendingPolicyPages } from './settings/sending-policies.routes.ts';
 import { assetRoutes } from './shell/assets.routes.ts';
@@ -42,6 +46,10 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
       hasBilling: config.BILLING_ENABLED,
     });
     const all = { ...dependencies, pages };
+    await context.register(overviewPages(all));
+    await context.register(inboxesPages(all));
+    await context.register(inboxPages(all));
+    await context.register(inboxSettingsPages(all));
     await context.register(signInPages(all));
     await context.register(signUpPages(all));
     await context.register(accountPages(all));

@@ -45,7 +45,6 @@ export const docsRoutes =
   ({ publicUrl, readFiles = createSiteReader() }: DocsOptions): FastifyPluginCallback =>
   (app, _options, done) => {
     const site = createSite(publicUrl, readFiles);
-    app.get('/', OPTIONS('home'), async (_request, reply) => reply.redirect('/docs', 302));
     app.get('/docs', OPTIONS('index'), async (request, reply) => sendPage(site, 'index', request, reply));
     app.get('/docs/*', OPTIONS('page'), async (request, reply) => {
       const { '*': path } = request.params as { '*': string };

@@ -28,7 +28,7 @@ export interface SsoLoginRouteDependencies {
 
 const tags = ['SSO'];
 /** Where a browser goes that asked for no page. */
-export const DEFAULT_TARGET = '/account';
+export const DEFAULT_TARGET = '/overview';
 /** The person shows through a former configuration whose account it is. */
 const FORMER_PAGE = '/login/former';
 /** Identity providers add parameters of their own. */

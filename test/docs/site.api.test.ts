@@ -317,11 +317,6 @@ test('a site that was built again is shown without a restart, and its predecesso
   }
 });
 
-test('the root leads to the documents', async () => {
-  const { statusCode, headers } = await get('/');
-  expect([statusCode, headers.location]).toEqual([302, '/docs']);
-});
-
 test('the page that problems link to explains every error code, with its status, title and what to do', async () => {
   const { body } = await get('/docs/errors.md');
   const anchors = anchorsOf((await get('/docs/errors')).body);

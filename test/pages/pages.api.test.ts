@@ -116,11 +116,11 @@ describe('pages', () => {
     expect(recoveryCode).not.toBe('');
 
     const other = await signedIn(email);
-    expect(other.path).toBe('/login/mfa?next=%2Faccount');
+    expect(other.path).toBe('/login/mfa?next=%2Foverview');
     const wrong = await other.submit('/login/mfa', { method: 'totp', code: '000000' });
     expect(wrong.statusCode).toBe(401);
     await other.submit('/login/mfa', { method: 'recovery_code', code: recoveryCode });
-    expect(other.path).toBe('/account');
+    expect(other.path).toBe('/overview');
 
     // The token of a pending sign-in stays in the browser that began it.
     const third = createPageClient(app);
@@ -141,19 +141,21 @@ describe('pages', () => {
     const password = 'seven-brave-lanterns-12';
     await browser.submit('/reset-password', { password });
     const owner = await signedIn(email, password);
-    expect(owner.path).toBe('/account');
+    expect(owner.path).toBe('/overview');
+    await owner.open('/account');
 
     const newEmail = newAddress();
     await owner.submit('/account/email', { new_email: newEmail, current_password: password });
     await owner.open(`/change-email?token=${await latestToken(newEmail)}`);
     await owner.submit('/change-email');
     expect(owner.path).toBe('/login?notice=email-changed');
-    expect((await signedIn(newEmail, password)).path).toBe('/account');
+    expect((await signedIn(newEmail, password)).path).toBe('/overview');
   });
 
   test('ask for the current password on the page where it is missing', async () => {
     const { email } = await createAccount(app);
     const browser = await signedIn(email);
+    await browser.open('/account');
     for (const [action, field, value] of [
       ['/account/password', 'new_password', 'seven-brave-lanterns-12'],
       ['/account/email', 'new_email', newAddress()],
@@ -169,6 +171,7 @@ describe('pages', () => {
   test('ask to sign in again where a fresh sign-in is required', async () => {
     const { email, userId } = await createAccount(app);
     const browser = await signedIn(email);
+    await browser.open('/account');
     await query(
       app.worker,
       sql`update sessions set authenticated_at = now() - interval '1 hour' where user_id = ${userId}`,

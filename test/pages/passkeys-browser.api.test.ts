@@ -58,7 +58,8 @@ interface PageScript {
 
   test('adds a passkey on the account page, and signs in with it from the browser’s suggestions', async () => {
     await signInByPassword();
-    await page.waitForURL(`${origin}/account`);
+    await page.waitForURL(`${origin}/overview`);
+    await page.goto(`${origin}/account`);
     await page.getByLabel('Name of the new passkey').fill('This laptop');
     await page.getByRole('button', { name: 'Add a passkey' }).click();
     await page.getByRole('heading', { name: 'Your recovery codes' }).waitFor();
@@ -79,7 +80,7 @@ interface PageScript {
     await page.getByRole('button', { name: 'Sign out', exact: true }).click();
     await page.waitForURL(`${origin}/login?notice=signed-out`);
     await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
-    await page.waitForURL(`${origin}/account`);
+    await page.waitForURL(`${origin}/overview`);
   });
 
   test('completes a sign-in by password with it', async () => {
@@ -87,7 +88,7 @@ interface PageScript {
     await signInByPassword();
     await page.getByRole('heading', { name: 'Second factor' }).waitFor();
     await page.getByRole('button', { name: 'Use my passkey' }).click();
-    await page.waitForURL(`${origin}/account`);
+    await page.waitForURL(`${origin}/overview`);
     expect(await page.getByText(account.email).count()).toBeGreaterThan(0);
   });
 

@@ -118,7 +118,7 @@ ${relayState === null ? '' : `<input type="hidden" name="RelayState" value="${re
     await page.waitForURL(`${origin}/**`);
     expect((await page.context().cookies(origin)).map(({ name }) => name)).not.toContain('session');
     await page.getByRole('button').click();
-    await page.waitForURL(`${origin}/account`);
+    await page.waitForURL(`${origin}/overview`);
     await page.getByText(email).first().waitFor();
     expect(complaints).toEqual([]);
   });

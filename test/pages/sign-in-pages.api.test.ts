@@ -84,7 +84,7 @@ describe('passkeys on pages', () => {
     const browser = createPageClient(app);
     await browser.open('/login');
     const { body } = await browser.submit('/login', { email: account.email, password: PASSWORD });
-    expect(browser.path).toBe('/login/mfa?next=%2Faccount');
+    expect(browser.path).toBe('/login/mfa?next=%2Foverview');
     const { csrf, options } = await requestOptions(browser, body, '/login/mfa/passkey/options');
     const response = JSON.stringify(authenticator.authenticate(options));
     const fields = { csrf, method: 'webauthn', next: '/account' };

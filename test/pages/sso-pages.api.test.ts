@@ -71,7 +71,7 @@ describe('single sign-on by pages', () => {
     await setUp();
     const browser = createPageClient(app);
     await signIn(browser, `grace@${organization.domain}`);
-    expect(browser.path).toBe('/account');
+    expect(browser.path).toBe('/overview');
     const page = await browser.open('/organization');
     expect(page.body).toContain('Your role is <strong>viewer</strong>');
   });
@@ -87,10 +87,12 @@ describe('single sign-on by pages', () => {
     await browser.submit('/login', { email, password: PASSWORD });
     expect(browser.path).toBe('/login/link');
     await browser.submit('/login/link');
-    expect(browser.path).toBe('/account');
+    // The person has an organization of their own, too.
+    expect(browser.path).toBe('/organizations?next=%2Foverview');
     const again = createPageClient(app);
     const linked = await signIn(again, email);
-    expect(linked.body).toContain(`<strong>${email}</strong>`);
+    expect(linked.body).toContain('Choose an organization');
+    expect((await again.open('/account')).body).toContain(`<strong>${email}</strong>`);
   });
 
   test('by SAML is set up from metadata, and shows what the identity provider has to know', async () => {

@@ -14,9 +14,12 @@ const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
 
 /** Forms that belong to the member of staff, not to the organization. */
 const OWN_FORMS = ['/impersonation/end', '/logout'];
+/** A form that only searches changes nothing. */
+const withoutSearches = (html: string) => html.replace(/<form[^>]* method="get".*?<\/form>/gs, '');
 const formsOf = (html: string) =>
-  [...html.matchAll(/<(?:form|button|input|select|textarea)\b[^>]*>/g)].map(([tag]) => tag);
-const actionsOf = (html: string) => [...html.matchAll(/<form[^>]* action="([^"]*)"/g)].map(([, to]) => to);
+  [...withoutSearches(html).matchAll(/<(?:form|button|input|select|textarea)\b[^>]*>/g)].map(([tag]) => tag);
+const actionsOf = (html: string) =>
+  [...withoutSearches(html).matchAll(/<form[^>]* action="([^"]*)"/g)].map(([, to]) => to);
 
 /** An organization with something to change on each of its pages, and a message that waits for approval. */
 async function arrange() {

@@ -704,7 +704,7 @@ describe('a login that the identity provider begins', () => {
       const browser = new Browser(app);
       const asked = await post(browser, signedAssertion(unsolicited()), 'https://evil.example/');
       const done = await confirm(browser, asked.json().confirm_token);
-      expect(done.headers.location).toBe('/account');
+      expect(done.headers.location).toBe('/overview');
     });
 
     test('is found by its audience at the address for all configurations', async () => {

@@ -76,7 +76,7 @@ export function createPageClient(app: TestApp): PageClient {
 }
 
 function hiddenFields(html: string, action: string): Record<string, string> {
-  const forms = [...html.matchAll(/<form method="post" action="([^"]*)">(.*?)<\/form>/gs)];
+  const forms = [...html.matchAll(/<form[^>]* method="post" action="([^"]*)"[^>]*>(.*?)<\/form>/gs)];
   const form = forms.find(([, target]) => target?.replaceAll('&amp;', '&') === action)?.[2];
   if (form === undefined) throw new Error(`The page has no form with the action ${action}:\n${html}`);
   const inputs = [...form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)];

@@ -11,7 +11,7 @@ export const OptionalText = (maxLength: number) => Type.Optional(text(maxLength)
 const notice = Type.Optional(enumOf(Object.keys(NOTICES) as Notice[]));
 
 /** The query of pages that people are sent to. */
-export const PageQuery = strictObject({ next: text(500, { default: '/account' }), notice });
+export const PageQuery = strictObject({ next: text(500, { default: '/overview' }), notice });
 /** The query of pages that emails link to. */
 export const TokenQuery = strictObject({ token: text(200, { default: '' }), notice });
 

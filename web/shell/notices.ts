@@ -18,6 +18,10 @@ export const NOTICES = {
   'organization-recovered': 'The organization is open again.',
   'impersonation-ended': 'The impersonation has ended.',
   saved: 'Saved.',
+  'inbox-created': 'The inbox is created. It can send and receive now.',
+  'inbox-paused': 'Sending is paused. The inbox still receives.',
+  'inbox-resumed': 'The inbox sends again.',
+  'inbox-deleted': 'The inbox is deleted.',
   'password-changed':
     'Your password is changed. Your other sessions are signed out, and connected programs are disconnected.',
   'factor-removed': 'The second factor is removed.',

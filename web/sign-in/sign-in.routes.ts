@@ -33,7 +33,7 @@ export interface SignInPageDependencies {
   oauth: OauthService;
 }
 
-const Next = text(500, { default: '/account' });
+const Next = text(500, { default: '/overview' });
 
 const readAssertion = (json: string) =>
   readPasskeyResponse(AssertionResponse, json) as AuthenticationResponseJSON;

@@ -85,7 +85,7 @@ export const ssoPages =
           operationId: 'pages.startSso',
           body: strictObject({
             organization: Type.Optional(text(254)),
-            next: text(500, { default: '/account' }),
+            next: text(500, { default: '/overview' }),
             // The form of the sign-in page has them, too: its address finds the organization, the password is not read.
             email: Type.Optional(text(254)),
             password: Type.Optional(text(256)),
@@ -129,7 +129,7 @@ export const ssoPages =
             problem,
           });
         ssoCookies.clearLink(reply);
-        return browserSignIn.finish(reply, (await linking).signIn, '/account');
+        return browserSignIn.finish(reply, (await linking).signIn, '/overview');
       },
     );
 
@@ -182,7 +182,7 @@ export const ssoPages =
         const problem = await rejectionOf(joining);
         if (problem) return showFormer(request, reply, problem);
         ssoCookies.clearLink(reply);
-        return browserSignIn.finish(reply, (await joining).signIn, '/account');
+        return browserSignIn.finish(reply, (await joining).signIn, '/overview');
       },
     );
 

@@ -37,7 +37,10 @@ class LiveRegion extends HTMLElement {
     if (this.querySelector(':popover-open')) return;
     if (this.#waiting.trim() !== this.#shown) {
       this.#shown = this.#waiting.trim();
+      const chosen = new Set([...this.querySelectorAll('input:checked')].map(({ value }) => value));
       this.innerHTML = this.#waiting;
+      for (const input of this.querySelectorAll('input[type=checkbox]'))
+        input.checked ||= chosen.has(input.value);
       this.dispatchEvent(new CustomEvent('live-update', { bubbles: true }));
     }
     this.#waiting = undefined;

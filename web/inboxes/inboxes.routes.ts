@@ -1,0 +1,199 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { singleLineText } from '../../api/messages/addresses.ts';
+import { enumOf, id, strictObject, text } from '../../api/schemas.ts';
+import type { DomainService } from '../../domain/domains/domain.service.ts';
+import type { InboxFilter, InboxService } from '../../domain/inboxes/inbox.service.ts';
+import type { MetricService } from '../../domain/metrics/metric.service.ts';
+import type { AppError } from '../../platform/errors.ts';
+import { listQuery } from '../shell/forms.ts';
+import type { Pages } from '../shell/pages.ts';
+import { inboxState } from './inbox-words.ts';
+
+export interface InboxesPageDependencies {
+  pages: Pages;
+  inboxes: InboxService;
+  domains: DomainService;
+  metrics: MetricService;
+  config: { MAIL_DOMAIN: string };
+}
+
+const PAGE_SIZE = 50;
+/** Domains to choose from. */
+const MAX_DOMAINS = 100;
+
+/** What each choice of the filter asks for. */
+const STATES = {
+  active: { status: 'active', sendPaused: false },
+  paused: { sendPaused: true },
+  suspended: { status: 'suspended' },
+} as const satisfies Record<string, InboxFilter>;
+
+const InboxesQuery = listQuery({
+  q: Type.Optional(text(320)),
+  state: Type.Optional(enumOf(['', ...Object.keys(STATES)])),
+});
+const InboxParams = strictObject({ id: id('Inbox id (inb_…).') });
+const NewInbox = strictObject({
+  display_name: singleLineText(255),
+  username: text(64),
+  domain: text(253),
+});
+/** Where the form of a change is: on the list, or on the page of the inbox. */
+const Back = enumOf(['list', 'inbox']);
+
+/** The inboxes of the environment: found, created, paused and resumed, deleted. */
+export const inboxesPages =
+  ({ pages, inboxes, domains, metrics, config }: InboxesPageDependencies): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    async function showList(
+      request: FastifyRequest<{ Querystring: Static<typeof InboxesQuery> }>,
+      reply: FastifyReply,
+      problem?: AppError,
+    ) {
+      const { q, state } = request.query;
+      const filter: InboxFilter = {
+        ...(q?.trim() ? { q } : {}),
+        ...(state ? STATES[state as keyof typeof STATES] : {}),
+      };
+      const page = await inboxes.list(request.scope, filter, pages.readPage(request, { limit: PAGE_SIZE }));
+      const activity = request.scope.permissions.has('metrics:read')
+        ? await metrics.getInboxActivity(
+            request.scope,
+            page.items.map((inbox) => inbox.id),
+          )
+        : undefined;
+      return pages.send(request, reply, {
+        template: 'inboxes/inboxes',
+        title: 'Inboxes',
+        problem,
+        data: {
+          inboxes: page.items.map((inbox) => ({
+            ...inbox,
+            state: inboxState(inbox),
+            activity: activity?.get(inbox.id),
+          })),
+          q,
+          state,
+          isFiltered: Object.keys(filter).length > 0,
+          next: pages.nextPage(request, page),
+        },
+        apiCall: {
+          path: '/inboxes',
+          query: {
+            limit: PAGE_SIZE,
+            q: filter.q,
+            status: filter.status,
+            send_paused: filter.sendPaused === undefined ? undefined : String(filter.sendPaused),
+          },
+        },
+      });
+    }
+
+    app.get(
+      '/inboxes',
+      {
+        config: { permission: 'inboxes:read' },
+        schema: { operationId: 'pages.inboxes', querystring: InboxesQuery },
+      },
+      (request, reply) => showList(request, reply),
+    );
+
+    async function showNew(request: FastifyRequest, reply: FastifyReply, problem?: AppError) {
+      const { items } = request.scope.permissions.has('domains:read')
+        ? await domains.list(request.scope, { limit: MAX_DOMAINS, order: 'asc' })
+        : { items: [] };
+      const verified = items.filter(({ domain }) => domain.verificationStatus === 'verified');
+      return pages.send(request, reply, {
+        template: 'inboxes/new-inbox',
+        title: 'New inbox',
+        problem,
+        data: {
+          sharedDomain: config.MAIL_DOMAIN,
+          domains: [config.MAIL_DOMAIN, ...verified.map(({ domain }) => domain.domainName)],
+        },
+        apiCall: {
+          method: 'POST',
+          path: '/inboxes',
+          body: { username: 'my-agent', domain: config.MAIL_DOMAIN, display_name: 'My agent' },
+        },
+      });
+    }
+
+    app.get(
+      '/inboxes/new',
+      {
+        config: { permission: 'inboxes:write' },
+        schema: { operationId: 'pages.newInbox', querystring: listQuery({}) },
+      },
+      (request, reply) => showNew(request, reply),
+    );
+
+    pages.form(app, '/inboxes/new', {
+      config: { permission: 'inboxes:write' },
+      schema: { operationId: 'pages.createInbox', body: NewInbox },
+      work: ({ scope, body: { display_name: displayName, username, domain } }) =>
+        inboxes.create(scope, {
+          domain,
+          ...(username.trim() ? { username: username.trim() } : {}),
+          ...(displayName.trim() ? { displayName: displayName.trim() } : {}),
+        }),
+      show: showNew,
+      done: (request, reply, { inbox }) =>
+        pages.seeOther(reply, pages.link(request, `/inboxes/${inbox.id}`), 'inbox-created'),
+    });
+
+    const changed = (request: FastifyRequest & { params: { id: string }; body: { back: string } }) =>
+      pages.link(
+        request,
+        request.body.back === 'inbox' ? `/inboxes/${request.params.id}/settings` : '/inboxes',
+      );
+
+    pages.form(app, '/inboxes/:id/pause', {
+      config: { permission: 'inboxes:write' },
+      schema: {
+        operationId: 'pages.pauseInbox',
+        params: InboxParams,
+        body: strictObject({ back: Back, reason: singleLineText(500, { minLength: 1 }) }),
+      },
+      work: ({ scope, params, body }) => inboxes.pause(scope, params.id, body.reason.trim()),
+      show: showError,
+      done: (request, reply) => pages.seeOther(reply, changed(request), 'inbox-paused'),
+    });
+
+    pages.form(app, '/inboxes/:id/resume', {
+      config: { permission: 'inboxes:manage' },
+      schema: {
+        operationId: 'pages.resumeInbox',
+        params: InboxParams,
+        body: strictObject({ back: Back }),
+      },
+      work: ({ scope, params }) => inboxes.resume(scope, params.id),
+      show: showError,
+      done: (request, reply) => pages.seeOther(reply, changed(request), 'inbox-resumed'),
+    });
+
+    pages.form(app, '/inboxes/:id/delete', {
+      config: { permission: 'inboxes:write' },
+      schema: {
+        operationId: 'pages.deleteInbox',
+        params: InboxParams,
+        body: strictObject({ purge: Type.Optional(enumOf(['on'])) }),
+      },
+      work: ({ scope, params, body }) =>
+        inboxes.delete(scope, params.id, { purge: body.purge !== undefined }),
+      show: showError,
+      done: (request, reply) => pages.seeOther(reply, pages.link(request, '/inboxes'), 'inbox-deleted'),
+    });
+
+    /** The list with what was wrong: these forms are dialogs of several pages. */
+    function showError(request: FastifyRequest, reply: FastifyReply, problem: AppError) {
+      return showList(
+        request as FastifyRequest<{ Querystring: Static<typeof InboxesQuery> }>,
+        reply,
+        problem,
+      );
+    }
+    done();
+  };
