@@ -13,6 +13,7 @@ import { inboxSettingsPages } from './inboxes/inbox-settings.routes.ts';
 import { inboxesPages } from './inboxes/inboxes.routes.ts';
 import { invitationPages } from './members/invitation.routes.ts';
 import { organizationPeoplePages } from './members/organization-people.routes.ts';
+import { mailPages } from './messages/mail.routes.ts';
 import { overviewPages } from './overview/overview.routes.ts';
 import { organizationPages } from './settings/organization.routes.ts';
 import { sendingPolicyPages } from './settings/sending-policies.routes.ts';
@@ -62,6 +63,7 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(ssoPages(all));
     await context.register(ssoSetupPages(all));
     await context.register(billingPages(all));
+    await context.register(mailPages(all));
     await context.register(approvalPages(all));
     await context.register(connectPages(all));
     await context.register(sendingPolicyPages(all));
