@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import type { DomainDetails } from '../../domain/domains/domain.service.ts';
+import { withFindings } from '../../domain/domains/domain-records.ts';
 import { MAX_FOUND_LENGTH } from '../../domain/domains/record-checks.ts';
 import { singleLineText } from '../messages/addresses.ts';
 import { minimalOf } from '../minimal-response.ts';
@@ -108,10 +109,7 @@ export function presentDomain({ domain, records }: DomainDetails): Static<typeof
     dkim_status: domain.dkimStatus,
     dmarc_status: domain.dmarcStatus,
     status_reason: domain.statusReason,
-    records: records.map(({ key, evaluate: _, ...record }) => ({
-      ...record,
-      ...(domain.observed[key] ?? { status: 'missing', found: null }),
-    })),
+    records: withFindings(domain, records).map(({ key: _, keyState: __, ...record }) => record),
     catch_all_inbox_id: domain.catchAllInboxId,
     last_checked_at: domain.lastCheckedAt?.toISOString() ?? null,
     next_check_at: domain.nextCheckAt?.toISOString() ?? null,

@@ -5,6 +5,7 @@ import {
   isMxRecord,
   isOwnershipRecord,
   isSpfRecord,
+  type Observation,
   type RecordEvaluator,
 } from './record-checks.ts';
 
@@ -24,8 +25,22 @@ export interface DomainRecord {
   ttl: number;
   /** Whether verification requires it. */
   required: boolean;
+  /** Of the key that a `dkim` record publishes; null for other records. */
+  keyState: DkimKey['state'] | null;
   evaluate: RecordEvaluator;
 }
+
+/** A record, and what the last check found under its name. */
+export type CheckedRecord = Omit<DomainRecord, 'evaluate'> & Observation;
+
+export const withFindings = (
+  { observed }: Pick<Domain, 'observed'>,
+  records: readonly DomainRecord[],
+): CheckedRecord[] =>
+  records.map(({ evaluate: _, ...record }) => ({
+    ...record,
+    ...(observed[record.key] ?? { status: 'missing', found: null }),
+  }));
 
 /** What the records of customer domains point to. */
 export interface DomainRecordSettings {
@@ -53,7 +68,7 @@ export function buildDomainRecords(
   keys: readonly Pick<DkimKey, 'selector' | 'publicKey' | 'state'>[],
   { spfMechanism, mxHost }: DomainRecordSettings,
 ): DomainRecord[] {
-  const txt = { type: 'TXT' as const, priority: null, ttl: TTL_SECONDS };
+  const txt = { type: 'TXT' as const, priority: null, ttl: TTL_SECONDS, keyState: null };
   const ownership = `agent-email-verification=${ownershipToken}`;
   return [
     {
@@ -82,6 +97,7 @@ export function buildDomainRecords(
         name: `${selector}._domainkey.${domainName}`,
         value: `v=DKIM1; k=rsa; p=${publicKey}`,
         required: state === 'active',
+        keyState: state,
         evaluate: isDkimRecord(publicKey),
       }),
     ),
@@ -94,6 +110,7 @@ export function buildDomainRecords(
       priority: MX_PRIORITY,
       ttl: TTL_SECONDS,
       required: false,
+      keyState: null,
       evaluate: isMxRecord(mxHost),
     },
     {

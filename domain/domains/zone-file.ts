@@ -6,7 +6,7 @@ const MAX_STRING_OCTETS = 255;
 /** Formats records for import by BIND and most DNS providers (RFC 1035 section 5). Names are absolute, so no origin is needed. */
 export function formatZoneFile(
   domainName: string,
-  records: Omit<DomainRecord, 'key' | 'evaluate'>[],
+  records: Omit<DomainRecord, 'key' | 'keyState' | 'evaluate'>[],
 ): string {
   const lines = records.flatMap((record) => [
     `; ${record.purpose}${record.required ? '' : ', not required'}`,

@@ -5,7 +5,7 @@ const packageJson = JSON.parse(readFileSync('package.json', 'utf8')) as Record<
   'dependencies' | 'devDependencies',
   Record<string, string>
 >;
-const PRODUCTION = '{activities,api,domain,migrations,platform,workers,workflows}/**/*.ts';
+const PRODUCTION = '{activities,api,domain,migrations,platform,web,workers,workflows}/**/*.ts';
 const DEVELOPMENT = ['{bench,dev,test}/**/*.{ts,mts}', 'jest.config.ts', 'biome.json'];
 
 /** Why a package is installed that no file names. */

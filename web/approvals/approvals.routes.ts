@@ -1,237 +1,262 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { id, strictObject, text } from '../../api/schemas.ts';
-import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
+import type { Cookies } from '../../api/plugins/cookies.ts';
+import { enumOf, id, strictObject, text } from '../../api/schemas.ts';
+import type { ActorNameService } from '../../domain/audit/actor-names.ts';
 import type { ApprovalService } from '../../domain/drafts/approval.service.ts';
+import type { Draft } from '../../domain/drafts/draft.entity.ts';
 import type { DraftService } from '../../domain/drafts/draft.service.ts';
 import type { ComparedField, DraftPreviewService } from '../../domain/drafts/draft-preview.service.ts';
 import { REQUESTER_PROBLEMS } from '../../domain/identity/requester.ts';
 import type { AlarmService } from '../../domain/messages/alarm.service.ts';
 import { describeAlarm } from '../../domain/messages/injection-alarms.ts';
 import { type AppError, notFound } from '../../platform/errors.ts';
-import { formatTime } from '../shell/formats.ts';
-import { OrganizationQuery } from '../shell/forms.ts';
-import { type Pages, rejectionOf } from '../shell/pages.ts';
+import { describeActor, describeSendError, SIGNALS, stateOf } from '../drafts/draft-words.ts';
+import { listQuery, OptionalText, OrganizationQuery } from '../shell/forms.ts';
+import { withQuery } from '../shell/links.ts';
+import type { Pages } from '../shell/pages.ts';
+import { createSeenVersions } from './seen-versions.ts';
 
 export interface ApprovalPageDependencies {
   pages: Pages;
+  cookies: Cookies;
   drafts: DraftService;
   approvals: ApprovalService;
   draftPreviews: DraftPreviewService;
-  attachments: AttachmentService;
   alarms: AlarmService;
+  actorNames: ActorNameService;
 }
 
-const WAITING = { limit: 100, order: 'asc' } as const;
+const WAITING = { sendStatus: 'pending_approval' } as const;
 const DraftParams = strictObject({ id: id('Draft id (drf_…).') });
 
 /** The form carries the version that its page shows: a decision holds for what the person has seen. */
-const decision = {
+const Decision = strictObject({
   version: Type.Unsafe<string>({ type: 'string', maxLength: 9, pattern: '^[1-9]\\d*$' }),
   note: text(2_000),
-};
+  decision: enumOf(['approve', 'reject']),
+  remember_recipients: Type.Optional(Type.Literal('on')),
+});
 
-/** Of a message: no scripts, forms, links out of the frame, or anything loaded from elsewhere. */
-const MESSAGE_POLICY =
-  "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
-
-/** What waits for approval: the list, one message as its recipient will see it, and the decision. */
+/** What waits for approval: the list, one message as it will leave, and the decision. */
 export const approvalPages =
   ({
     pages,
+    cookies,
     drafts,
     approvals,
     draftPreviews,
-    attachments,
     alarms,
+    actorNames,
   }: ApprovalPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const home = ({ scope }: FastifyRequest) => `/approvals?org=${scope.organizationId}`;
+    const seenVersions = createSeenVersions(cookies);
 
-    async function showDraft(
-      request: FastifyRequest,
-      reply: FastifyReply,
-      draftId: string,
-      rejected?: { problem: AppError; seenVersion: number },
-    ) {
-      const preview = await draftPreviews.get(request.scope, draftId);
-      const { draft } = preview;
-      const comparison = await draftPreviews.compare(request.scope, draftId, rejected?.seenVersion);
-      const changes = draft.approvalReview?.changes ?? [];
-      const alarmMessageId = draft.approvalReview?.alarm_message_id;
-      return pages.send(request, reply, {
-        template: 'approvals/approval',
-        title: preview.subject || '(no subject)',
-        problem: rejected?.problem,
-        data: {
-          ...preview,
-          organizationId: request.scope.organizationId,
-          requesterProblem: preview.requesterProblem && REQUESTER_PROBLEMS[preview.requesterProblem],
-          isWaiting: draft.sendStatus === 'pending_approval',
-          signals: describeSignals(draft.approvalReview?.signals ?? []),
-          alarm: alarmMessageId && {
-            reason: describeAlarm(alarmMessageId),
-            evidence: await alarms.findEvidence(request.scope, alarmMessageId),
-          },
-          changes: changes.map(({ fields, ...change }) => ({
-            ...change,
-            fields: fields.map((name) => name.replaceAll('_', ' ')),
-            isNew: rejected !== undefined && change.version > rejected.seenVersion,
-          })),
-          comparison,
-          fieldNames: FIELD_NAMES,
-          time: formatTime,
-        },
-      });
+    /** Approvals cover every environment, other screens one: a link names the one of the draft if it is another. */
+    const ofDraft =
+      (request: FastifyRequest, { environmentId }: Draft) =>
+      (path: string) =>
+        withQuery(pages.link(request, path), {
+          env: environmentId === request.scope.environmentId ? undefined : environmentId,
+        });
+
+    /** The drafts that wait beside this one, oldest first; both undefined if it is the only one. */
+    async function findNeighbors(request: FastifyRequest, draftId: string) {
+      const neighbor = async (order: 'asc' | 'desc') =>
+        (await drafts.listAll(request.scope, WAITING, { limit: 1, order, after: [draftId] })).items[0]?.draft
+          .id;
+      return { next: await neighbor('asc'), previous: await neighbor('desc') };
+    }
+
+    /** The page after a decision: the next one that waits, or the list. */
+    async function findNextPage(request: FastifyRequest, draftId: string): Promise<string> {
+      const { next, previous } = await findNeighbors(request, draftId);
+      const first = next ?? previous;
+      return pages.link(request, first === undefined ? '/approvals' : `/approvals/${first}`);
+    }
+
+    async function list(request: FastifyRequest) {
+      const { inbox_id: inbox } = request.query as { inbox_id?: string };
+      const page = await drafts.listAll(
+        request.scope,
+        { ...WAITING, inboxId: inbox || undefined },
+        pages.readPage(request, { limit: 50, order: 'asc' }),
+      );
+      const names = await actorNames.find(
+        request.scope,
+        page.items.flatMap(({ draft }) => [draft.inboxId, draft.requestedById]),
+      );
+      return {
+        waiting: page.items.map(({ draft }) => ({
+          draft,
+          inbox: names.get(draft.inboxId) ?? draft.inboxId,
+          requester: describeActor(draft.requestedByKind, draft.requestedById, names),
+          signals: describeSignals(draft),
+          isUnseen: (seenVersions.of(request, draft.id) ?? 0) < draft.version,
+        })),
+        next: pages.nextPage(request, page),
+        inbox: inbox && { id: inbox, name: names.get(inbox) ?? inbox },
+      };
     }
 
     app.get(
       '/approvals',
       {
         config: { permission: 'messages:approve' },
-        schema: { operationId: 'pages.approvals', querystring: OrganizationQuery },
+        schema: {
+          operationId: 'pages.approvals',
+          querystring: listQuery({ inbox_id: OptionalText(64) }),
+        },
       },
-      async (request, reply) => {
-        const filter = { sendStatus: 'pending_approval' } as const;
-        const { items, next } = await drafts.listAll(request.scope, filter, WAITING);
-        return pages.send(request, reply, {
+      async (request, reply) =>
+        pages.send(request, reply, {
           template: 'approvals/approvals',
           title: 'Approvals',
-          data: {
-            waiting: items.map(({ draft }) => ({
-              draft,
-              signals: describeSignals(draft.approvalReview?.signals ?? []),
-            })),
-            hasMore: next !== null,
-            organizationId: request.scope.organizationId,
-            time: formatTime,
+          data: await list(request),
+          apiCall: {
+            path: '/drafts',
+            query: { send_status: 'pending_approval', order: 'asc', inbox_id: request.query.inbox_id },
           },
-        });
-      },
+        }),
     );
+
+    app.get(
+      '/approvals/live',
+      {
+        exposeHeadRoute: false,
+        config: { permission: 'messages:approve', heldOpen: true },
+        schema: {
+          operationId: 'pages.approvalsLive',
+          querystring: listQuery({ inbox_id: OptionalText(64) }),
+        },
+      },
+      (request, reply) =>
+        pages.live(request, reply, {
+          types: ['draft.pending_approval', 'draft.approved', 'draft.rejected'],
+          render: async () => pages.part(request, 'approvals/waiting', await list(request)),
+        }),
+    );
+
+    async function show(request: FastifyRequest, reply: FastifyReply, problem?: AppError) {
+      const { scope } = request;
+      const { id: draftId } = request.params as { id: string };
+      const { since } = request.query as { since?: string };
+      const preview = await draftPreviews.get(scope, draftId);
+      const { draft } = preview;
+      const rejectedForm = request.body as { version?: string } | undefined;
+      // A rejected decision was about the version of its form.
+      const seen =
+        problem && rejectedForm?.version
+          ? Number(rejectedForm.version)
+          : since === 'request'
+            ? undefined
+            : seenVersions.of(request, draftId);
+      const comparison = await draftPreviews.compare(scope, draftId, seen);
+      if (!scope.impersonation) seenVersions.remember(request, reply, draft);
+      const names = await actorNames.find(scope, [
+        draft.inboxId,
+        draft.requestedById,
+        draft.decidedById,
+        draft.lastEditedById,
+      ]);
+      const neighbors = await findNeighbors(request, draftId);
+      return pages.send(request, reply, {
+        template: 'approvals/approval',
+        title: preview.subject || '(no subject)',
+        problem,
+        data: {
+          ...preview,
+          ofDraft: ofDraft(request, draft),
+          environment: request.shell?.environments.find(({ id }) => id === draft.environmentId)?.name,
+          state: stateOf(draft),
+          error: draft.sendError === null ? null : describeSendError(draft.sendError),
+          inbox: names.get(draft.inboxId) ?? draft.inboxId,
+          requester: describeActor(draft.requestedByKind, draft.requestedById, names),
+          decider: describeActor('user', draft.decidedById, names),
+          requesterProblem: preview.requesterProblem && REQUESTER_PROBLEMS[preview.requesterProblem],
+          isWaiting: draft.sendStatus === 'pending_approval',
+          signals: describeSignals(draft),
+          recipients: groupRecipients(draft),
+          alarm: await findAlarm(request, draft),
+          changes: describeChanges(draft, seen),
+          comparison,
+          comparesLastLook: seen !== undefined,
+          fieldNames: FIELD_NAMES,
+          next: neighbors.next && pages.link(request, `/approvals/${neighbors.next}`),
+          previous: neighbors.previous && pages.link(request, `/approvals/${neighbors.previous}`),
+        },
+        apiCall: { path: `/drafts/${draftId}/preview` },
+      });
+    }
+
+    async function findAlarm({ scope }: FastifyRequest, { approvalReview }: Draft) {
+      const messageId = approvalReview?.alarm_message_id;
+      if (!messageId) return null;
+      return {
+        messageId,
+        reason: describeAlarm(messageId),
+        evidence: await alarms.findEvidence(scope, messageId),
+      };
+    }
 
     app.get(
       '/approvals/:id',
       {
         config: { permission: 'messages:approve' },
-        schema: { operationId: 'pages.approval', params: DraftParams, querystring: OrganizationQuery },
-      },
-      async (request, reply) => showDraft(request, reply, request.params.id),
-    );
-
-    app.get(
-      '/approvals/:id/message',
-      {
-        config: { permission: 'messages:approve' },
-        schema: { operationId: 'pages.approvalMessage', params: DraftParams, querystring: OrganizationQuery },
-      },
-      async (request, reply) => {
-        const { html } = await draftPreviews.get(request.scope, request.params.id);
-        return reply
-          .headers({ 'content-security-policy': MESSAGE_POLICY, 'x-robots-tag': 'noindex' })
-          .type('text/html; charset=utf-8')
-          .send(`<!doctype html><meta charset="utf-8"><title>Message</title>${html ?? ''}`);
-      },
-    );
-
-    app.get(
-      '/approvals/:id/files/:attachmentId',
-      {
-        config: { permission: 'messages:approve' },
         schema: {
-          operationId: 'pages.approvalFile',
-          params: strictObject({
-            id: id('Draft id (drf_…).'),
-            attachmentId: id('Attachment id (att_…).'),
+          operationId: 'pages.approval',
+          params: DraftParams,
+          querystring: strictObject({
+            ...OrganizationQuery.properties,
+            since: Type.Optional(Type.Literal('request')),
           }),
-          querystring: OrganizationQuery,
         },
       },
-      async ({ scope, params }, reply) => {
-        const { draft, attachments: files } = await draftPreviews.get(scope, params.id);
-        if (!files.some((file) => file.id === params.attachmentId))
-          throw notFound('attachment', params.attachmentId);
-        const { environmentId } = draft;
-        const { link } = await attachments.get({ ...scope, environmentId }, params.attachmentId);
-        return reply.redirect(link.url, 303);
-      },
+      (request, reply) => show(request, reply),
     );
 
-    app.post(
-      '/approvals/:id/approve',
-      {
-        config: { permission: 'messages:approve' },
-        schema: {
-          operationId: 'pages.approveDraft',
-          params: DraftParams,
-          querystring: OrganizationQuery,
-          body: strictObject({ ...decision, remember_recipients: Type.Optional(Type.Literal('on')) }),
-        },
+    pages.form(app, '/approvals/:id', {
+      config: { permission: 'messages:approve' },
+      schema: { operationId: 'pages.decideDraft', params: DraftParams, body: Decision },
+      async work({ scope, params, body: { decision, note, version, remember_recipients: remember } }) {
+        const decided = { version: Number(version), note };
+        if (decision === 'reject') await approvals.reject(scope, params.id, decided);
+        else
+          await approvals.approve(scope, params.id, {
+            ...decided,
+            rememberRecipients: remember === 'on',
+          });
       },
-      async (request, reply) => {
-        const { scope, params, body } = request;
-        const { note, remember_recipients: remember } = body;
-        const version = Number(body.version);
-        const approving = approvals.approve(scope, params.id, {
-          version,
-          note,
-          rememberRecipients: remember === 'on',
-        });
-        const problem = await rejectionOf(approving);
-        if (!problem) return pages.seeOther(reply, home(request), 'draft-approved');
-        return problem.status === 404
-          ? pages.seeOther(reply, home(request), 'draft-decided')
-          : showDraft(request, reply, params.id, { problem, seenVersion: version });
-      },
-    );
+      // A draft that is gone was sent by someone else's approval.
+      show: async (request, reply, problem) =>
+        problem.status === 404
+          ? pages.seeOther(reply, await findNextPage(request, request.params.id), 'draft-decided')
+          : show(request, reply, problem),
+      done: async (request, reply) =>
+        pages.seeOther(
+          reply,
+          await findNextPage(request, request.params.id),
+          request.body.decision === 'approve' ? 'draft-approved' : 'draft-rejected',
+        ),
+    });
 
-    app.post(
-      '/approvals/:id/reject',
-      {
-        config: { permission: 'messages:approve' },
-        schema: {
-          operationId: 'pages.rejectDraft',
-          params: DraftParams,
-          querystring: OrganizationQuery,
-          body: strictObject(decision),
-        },
-      },
-      async (request, reply) => {
-        const { scope, params, body } = request;
-        const version = Number(body.version);
-        const problem = await rejectionOf(approvals.reject(scope, params.id, { version, note: body.note }));
-        if (!problem) return pages.seeOther(reply, home(request), 'draft-rejected');
-        return problem.status === 404
-          ? pages.seeOther(reply, home(request), 'draft-decided')
-          : showDraft(request, reply, params.id, { problem, seenVersion: version });
-      },
-    );
-
-    app.post(
-      '/approvals/:id/dismiss-alarm',
-      {
-        config: { permission: 'messages:approve' },
-        schema: {
-          operationId: 'pages.dismissAlarm',
-          params: DraftParams,
-          querystring: OrganizationQuery,
-          body: strictObject({}),
-        },
-      },
-      async (request, reply) => {
-        const { scope, params } = request;
+    pages.form(app, '/approvals/:id/dismiss-alarm', {
+      config: { permission: 'messages:approve' },
+      schema: { operationId: 'pages.dismissAlarm', params: DraftParams, body: strictObject({}) },
+      async work({ scope, params }) {
         const { draft } = await draftPreviews.get(scope, params.id);
         const messageId = draft.approvalReview?.alarm_message_id;
         if (!messageId) throw notFound('alarm', params.id);
-        const within = { ...scope, environmentId: draft.environmentId };
-        const problem = await rejectionOf(alarms.dismiss(within, messageId));
-        const page = `/approvals/${draft.id}?org=${scope.organizationId}`;
-        return problem === undefined || problem.status === 404
-          ? pages.seeOther(reply, page, 'alarm-dismissed')
-          : showDraft(request, reply, draft.id, { problem, seenVersion: draft.version });
+        await alarms.dismiss({ ...scope, environmentId: draft.environmentId }, messageId);
       },
-    );
+      show: (request, reply, problem) =>
+        problem.status === 404
+          ? pages.seeOther(reply, pages.link(request, `/approvals/${request.params.id}`), 'alarm-dismissed')
+          : show(request, reply, problem),
+      done: (request, reply) =>
+        pages.seeOther(reply, pages.link(request, `/approvals/${request.params.id}`), 'alarm-dismissed'),
+    });
     done();
   };
 
@@ -243,13 +268,30 @@ const FIELD_NAMES: Record<ComparedField, string> = {
   text: 'Text',
 };
 
-const SIGNAL_TEXTS: Record<string, string> = {
-  external_recipient: 'A recipient is outside your organization',
-  first_contact: 'First message to a recipient',
-  attachments: 'Has attachments',
-  injection_alarm: 'A received message shows signs of prompt injection',
-  changed: 'Changed while it waited',
-};
+const describeSignals = ({ approvalReview }: Draft): string[] =>
+  (approvalReview?.signals ?? []).map((signal) => SIGNALS[signal] ?? signal);
 
-const describeSignals = (signals: readonly string[]): string[] =>
-  signals.map((signal) => SIGNAL_TEXTS[signal] ?? signal);
+const describeChanges = ({ approvalReview }: Draft, seen: number | undefined) =>
+  (approvalReview?.changes ?? []).map(({ fields, ...change }) => ({
+    ...change,
+    fields: fields.map((name) => name.replaceAll('_', ' ')),
+    isNew: seen !== undefined && change.version > seen,
+  }));
+
+/** The recipients of each field, with what an approver should know about each. */
+function groupRecipients(draft: Draft) {
+  const known = new Map(
+    (draft.approvalReview?.recipients ?? []).map((each) => [each.email.toLowerCase(), each]),
+  );
+  return (['to', 'cc', 'bcc'] as const)
+    .map((field) => ({
+      name: FIELD_NAMES[field],
+      addresses: draft[field].map(({ email, name }) => ({
+        email,
+        name,
+        isExternal: known.get(email.toLowerCase())?.external ?? false,
+        isFirstContact: known.get(email.toLowerCase())?.first_contact ?? false,
+      })),
+    }))
+    .filter(({ addresses }) => addresses.length > 0);
+}

@@ -125,6 +125,6 @@ function createShell({
     screens: organizationId
       ? screens.filter(({ permission }) => permission === undefined || permissions.has(permission))
       : [],
-    link: (path, query = {}) => withQuery(path, { ...query, ...selection }),
+    link: (path, query = {}) => withQuery(path, { ...selection, ...query }),
   };
 }
