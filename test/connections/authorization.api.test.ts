@@ -567,18 +567,6 @@ describe('GET and DELETE /connections', () => {
     );
   });
 
-  test('the page of the organization shows them, and ends one', async () => {
-    const { account, connectionId } = await connect(app);
-    const browser = await signedInBrowser(app, account.email);
-    const page = await browser.open('/organization');
-    expect(page.body).toContain('Test host</strong>');
-    expect(page.body).toContain('https://host.example, whole organization');
-    const ended = await browser.submit(`/organization/connections/end?org=${account.organizationId}`);
-    expect(ended.body).toContain('The connection is ended.');
-    expect(ended.body).not.toContain(`value="${connectionId}"`);
-    expect((await app.call('/connections', { token: account.token })).json().data).toEqual([]);
-  });
-
   test('a person cannot connect a program to a suspended organization', async () => {
     const account = await createAccountQuickly(app);
     const client = await registerClient(app);

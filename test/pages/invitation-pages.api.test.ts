@@ -92,13 +92,8 @@ describe('the page of an organization', () => {
     expect(refused.body).toContain('role="alert"');
   });
 
-  test('rotates a key, and hands the organization over', async () => {
-    const { browser, org, organizationId, userId, apiKey } = await createOwner();
-    await browser.open(`/organization${org}`);
-    const rotated = await browser.submit(`/organization/keys/rotate${org}`);
-    const [, token = ''] = /<code class="secret"[^>]*>([^<]+)</.exec(rotated.body) ?? [];
-    expect((await app.call('/org', { token })).statusCode).toBe(200);
-    expect((await app.call('/org', { token: apiKey })).statusCode).toBe(200);
+  test('hands the organization over', async () => {
+    const { browser, org, organizationId, userId } = await createOwner();
     const guest = await createAccount(app);
     await query(
       app.worker,
@@ -121,7 +116,6 @@ describe('the page of an organization', () => {
       ['invitations', { email: newAddress(), role: 'admin' }],
       ['settings', { name: 'x', slug: 'xy' }],
       ['owner', { user_id: 'usr_x' }],
-      ['keys/rotate', { key_id: 'key_x' }],
     ] as const)
       expect((await browser.post(`/organization/${path}${org}`, fields)).statusCode).toBe(403);
     expect((await createPageClient(app).post('/invitations/accept', { token: 'x' })).statusCode).toBe(403);

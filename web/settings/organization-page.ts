@@ -1,9 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AnnouncementService } from '../../domain/announcements/announcement.service.ts';
-import type { ApiKeyService } from '../../domain/api-keys/api-key.service.ts';
 import type { AuditLogService } from '../../domain/audit/audit-log.service.ts';
 import type { BillingService } from '../../domain/billing/billing.service.ts';
-import type { ConnectionService } from '../../domain/connections/connection.service.ts';
 import type { Permission } from '../../domain/identity/permissions.ts';
 import { isRoleWithin, MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import type { InvitationService } from '../../domain/invitations/invitation.service.ts';
@@ -21,8 +19,6 @@ export interface OrganizationPageDependencies {
   organizations: OrganizationService;
   members: MemberService;
   invitations: InvitationService;
-  apiKeys: ApiKeyService;
-  connections: ConnectionService;
   policies: PolicyService;
   policyPreviews: PolicyPreviewService;
   auditLog: AuditLogService;
@@ -41,8 +37,6 @@ export async function showOrganization(
     organizations,
     members,
     invitations,
-    apiKeys,
-    connections,
     policies,
     auditLog,
     announcements,
@@ -62,9 +56,6 @@ export async function showOrganization(
   const pending = can('members:manage')
     ? await invitations.list(scope, { status: 'pending' }, LISTED)
     : undefined;
-  // Staff in a support session see those of the organization only with that permission.
-  const seesConnections = scope.member !== undefined || can('members:manage');
-  const connected = seesConnections ? await connections.list(scope, { ...LISTED, order: 'desc' }) : undefined;
   return pages.send(request, reply, {
     template: 'settings/organization',
     title: organization.name,
@@ -78,11 +69,6 @@ export async function showOrganization(
       members: memberPage?.items ?? [],
       hasMoreMembers: memberPage?.next != null,
       invitations: pending?.items ?? [],
-      keys: can('keys:manage') ? (await apiKeys.list(scope, {}, { ...LISTED, order: 'desc' })).items : [],
-      connections: (connected?.items ?? []).map((connection) => ({
-        ...connection,
-        isOwn: connection.userId === scope.member?.person.userId,
-      })),
       policies: can('policies:manage') ? await policies.get(scope) : undefined,
       audit: can('audit:read') ? (await auditLog.list(scope, {}, LATEST)).items : [],
       ip: request.ip,
@@ -92,8 +78,6 @@ export async function showOrganization(
         ...(can('org:update') ? ['/settings/organization-settings'] : []),
         ...(can('members:read') ? ['/members/organization-members'] : []),
         ...(can('members:manage') ? ['/members/organization-invitations'] : []),
-        ...(can('keys:manage') ? ['/keys/organization-keys'] : []),
-        ...(seesConnections ? ['/keys/organization-connections'] : []),
         ...(can('policies:manage') ? ['/settings/organization-policies'] : []),
         ...(can('sso:manage') ? ['/sso/organization-sign-on'] : []),
         ...(mayChange('billing:manage') && billing ? ['/billing/organization-billing'] : []),

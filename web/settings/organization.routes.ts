@@ -2,7 +2,6 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
-import { KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import type { Policies } from '../../domain/policies/find-policies.ts';
 import type { AppError } from '../../platform/errors.ts';
@@ -16,14 +15,11 @@ import {
   showOrganization,
 } from './organization-page.ts';
 
-/** The old token of a key works for a day after a rotation on the page. */
-const ROTATION_OVERLAP_SECONDS = 86_400;
-
-/** The organization that `?org=` names: members, API keys, policies and the audit log, as far as the role allows. */
+/** The organization that `?org=` names: members, policies and the audit log, as far as the role allows. */
 export const organizationPages =
   (dependencies: OrganizationPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { pages, members, apiKeys, connections, policies, policyPreviews } = dependencies;
+    const { pages, members, policies, policyPreviews } = dependencies;
 
     const show = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
       showOrganization(dependencies, request, reply, problem);
@@ -74,90 +70,6 @@ export const organizationPages =
           members.remove(request.scope, userId, { revokeKeys: keepKeys === undefined }),
           notice,
         );
-      },
-    );
-
-    app.post(
-      '/organization/keys',
-      {
-        config: { permission: 'keys:manage' },
-        schema: {
-          operationId: 'pages.createKey',
-          querystring: OrganizationQuery,
-          body: strictObject({ name: text(100), preset: enumOf(['agent', 'all']) }),
-        },
-      },
-      async (request, reply) => {
-        const { scope, body } = request;
-        const creating = apiKeys.create(scope, {
-          name: body.name,
-          ...(body.preset === 'all'
-            ? { permissions: KEY_PERMISSIONS.filter((name) => scope.permissions.has(name)) }
-            : {}),
-        });
-        const problem = await rejectionOf(creating);
-        if (problem) return show(request, reply, problem);
-        return pages.send(request, reply, {
-          template: 'keys/api-key',
-          title: 'Your new API key',
-          data: { name: body.name, token: (await creating).token, organizationId: scope.organizationId },
-        });
-      },
-    );
-
-    app.post(
-      '/organization/keys/rotate',
-      {
-        config: { permission: 'keys:manage' },
-        schema: {
-          operationId: 'pages.rotateKey',
-          querystring: OrganizationQuery,
-          body: strictObject({ key_id: text(64) }),
-        },
-      },
-      async (request, reply) => {
-        const { scope, body } = request;
-        const rotating = apiKeys.rotate(scope, body.key_id, ROTATION_OVERLAP_SECONDS);
-        const problem = await rejectionOf(rotating);
-        if (problem) return show(request, reply, problem);
-        const { key, token } = await rotating;
-        return pages.send(request, reply, {
-          template: 'keys/api-key',
-          title: 'The new token of your API key',
-          data: { name: key.name, token, organizationId: scope.organizationId, oldTokenWorksForHours: 24 },
-        });
-      },
-    );
-
-    app.post(
-      '/organization/keys/revoke',
-      {
-        config: { permission: 'keys:manage' },
-        schema: {
-          operationId: 'pages.revokeKey',
-          querystring: OrganizationQuery,
-          body: strictObject({ key_id: text(64) }),
-        },
-      },
-      async (request, reply) => {
-        const revoking = apiKeys.revoke(request.scope, request.body.key_id, { children: false });
-        return finish(request, reply, revoking, 'key-revoked');
-      },
-    );
-
-    app.post(
-      '/organization/connections/end',
-      {
-        config: { permission: 'usage:read', impersonation: 'never' },
-        schema: {
-          operationId: 'pages.endConnection',
-          querystring: OrganizationQuery,
-          body: strictObject({ connection_id: text(64) }),
-        },
-      },
-      async (request, reply) => {
-        const ending = connections.end(request.scope, request.body.connection_id);
-        return finish(request, reply, ending, 'connection-ended');
       },
     );
 
