@@ -21,6 +21,7 @@ import { organizationPeoplePages } from './members/organization-people.routes.ts
 import { overviewPages } from './overview/overview.routes.ts';
 import { listPages } from './reputation/lists.routes.ts';
 import { reputationPages } from './reputation/reputation.routes.ts';
+import { requestPages } from './requests/requests.routes.ts';
 import { organizationPages } from './settings/organization.routes.ts';
 import { sendingPolicyPages } from './settings/sending-policies.routes.ts';
 import { assetRoutes } from './shell/assets.routes.ts';
@@ -71,6 +72,7 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(keyPages(all));
     await context.register(keyDetailPages(all));
     await context.register(connectionPages(all));
+    await context.register(requestPages(all));
     await context.register(billingPages(all));
     await context.register(approvalPages(all));
     await context.register(draftPages(all));
