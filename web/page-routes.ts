@@ -18,6 +18,7 @@ import { keyDetailPages } from './keys/key-detail.routes.ts';
 import { keyPages } from './keys/keys.routes.ts';
 import { invitationPages } from './members/invitation.routes.ts';
 import { organizationPeoplePages } from './members/organization-people.routes.ts';
+import { mailPages } from './messages/mail.routes.ts';
 import { overviewPages } from './overview/overview.routes.ts';
 import { listPages } from './reputation/lists.routes.ts';
 import { reputationPages } from './reputation/reputation.routes.ts';
@@ -74,6 +75,7 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(connectionPages(all));
     await context.register(requestPages(all));
     await context.register(billingPages(all));
+    await context.register(mailPages(all));
     await context.register(approvalPages(all));
     await context.register(draftPages(all));
     await context.register(domainPages(all));

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { AppError } from '../../platform/errors.ts';
 import type { Scope } from '../identity/scope.ts';
 import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
 import { REMEMBERED_RECIPIENTS } from '../policies/recipient-policies.ts';
@@ -147,6 +148,25 @@ export function findReachedAlarm(
     .orderBy('a.ends_at', 'desc')
     .limit(1)
     .executeTakeFirst();
+}
+
+/**
+ * A deceived agent must not let others read the mail of an inbox, so a key may not do that after an injection alarm in an inbox
+ * that it reaches. People may.
+ *
+ * @param what what such a key does not do, as in "creates webhook endpoints".
+ * @throws AppError `policy_violation`.
+ */
+export async function requireNoAlarm(db: Db, scope: Scope, what: string): Promise<void> {
+  if (scope.actor.kind === 'user') return;
+  const alarm = await findReachedAlarm(db, scope);
+  if (!alarm) return;
+  const { messageId, inboxId } = alarm;
+  throw new AppError('policy_violation', {
+    detail: `${describeAlarm(messageId)} Until its alarm ends, no key that reaches its inbox (${inboxId}) ${what}.`,
+    fix: `Ask a person to do it with their own session, or to dismiss the alarm if it is a false one: POST /api/v1/messages/${messageId}/injection/dismiss. It ends by itself 24 hours after the message arrived.`,
+    extensions: { policy: 'after_alarm' },
+  });
 }
 
 /** Without its addresses, an alarm concerns sends to every address. */

@@ -11,7 +11,7 @@ import { recordAudit } from '../audit/record-audit.ts';
 import { requesterProblem } from '../identity/requester.ts';
 import { isSafeName } from '../identity/safe-name.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
-import { requireNoAlarm } from '../messages/require-no-alarm.ts';
+import { requireNoAlarm } from '../messages/injection-alarms.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { normalizeAccountAddress } from '../people/account-address.ts';

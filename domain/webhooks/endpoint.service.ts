@@ -17,7 +17,7 @@ import { recordAudit, replacedValues } from '../audit/record-audit.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
-import { requireNoAlarm } from '../messages/require-no-alarm.ts';
+import { requireNoAlarm } from '../messages/injection-alarms.ts';
 import type { DeliveryStatus } from './delivery.entity.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { wakeProbe } from './endpoint-health.ts';
