@@ -200,7 +200,7 @@ describe('the page of a message', () => {
       'Attempt 1: the relay refused it',
       '550 5.1.1 no such user',
       'The address does not exist. Ask for the right one.',
-      '/reputation?email=bob%40people.example',
+      '/reputation/suppressions?search=bob%40people.example',
     ])
       expect(page.body).toContain(shown);
   });

@@ -149,6 +149,7 @@ function listen(page: Page, origin: string): string[] {
     const open = async (path: string) => {
       const response = await page.goto(`${origin}${path}`);
       expect([path, response?.status()]).toEqual([path, 200]);
+      return response;
     };
 
     const q = encodeURIComponent('"><script>alert(1)</script>');
@@ -168,8 +169,8 @@ function listen(page: Page, origin: string): string[] {
       await open(`/messages/${message?.id}?show=headers`);
       await open(`/messages/${message?.id}/html`);
       for (const form of ['raw', 'json']) {
-        await open(`/messages/${message?.id}/${form}`);
-        expect(await page.evaluate(() => document.contentType)).toBe('text/plain');
+        const response = await open(`/messages/${message?.id}/${form}`);
+        expect(response?.headers()['content-type']).toBe('text/plain; charset=utf-8');
       }
       await open(`/messages/${message?.id}/leave?link=0`);
       await page.getByText('shop.evil.test', { exact: true }).waitFor();

@@ -21,7 +21,14 @@ import { OrganizationQuery } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
 import { LabelFields, readLabels } from './label-fields.ts';
 import type { RemoteImages } from './remote-images.ts';
-import { describeRecipients, describeStep, LINK_WORDS, RULE_WORDS, SIGNAL_WORDS } from './words.ts';
+import {
+  CONFIDENCE_WORDS,
+  describeRecipients,
+  describeStep,
+  LINK_WORDS,
+  RULE_WORDS,
+  SIGNAL_WORDS,
+} from './words.ts';
 
 export interface MessagePageDependencies {
   pages: Pages;
@@ -177,7 +184,7 @@ function createMessagePage({
         isAuthenticated: message.authentication && isAuthenticated(message.authentication),
         isInFlight: IN_FLIGHT_STATUSES.includes(message.status),
         workflowId: scope.impersonation ? workflowIdOf(details) : undefined,
-        words: { links: LINK_WORDS, rules: RULE_WORDS, signals: SIGNAL_WORDS },
+        words: { confidences: CONFIDENCE_WORDS, links: LINK_WORDS, rules: RULE_WORDS, signals: SIGNAL_WORDS },
       },
       apiCall: { path: `/messages/${messageId}`, query: { links: 'all' } },
     });

@@ -3,7 +3,7 @@ import type { RecipientStatus, Signal } from '../../domain/messages/message.enti
 import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import type { MessageStep, StepType } from '../../domain/messages/message-timeline.service.ts';
 import type { LinkKind } from '../../domain/mime/links/link-kinds.ts';
-import type { INJECTION_RULES } from '../../domain/mime/message-findings.ts';
+import type { FoundCode, INJECTION_RULES } from '../../domain/mime/message-findings.ts';
 import type { Tone } from '../shell/charts.ts';
 
 /** Warnings as people say them. */
@@ -21,6 +21,12 @@ export const SIGNAL_WORDS: Record<Signal, string> = {
 export const RULE_WORDS: Partial<Record<(typeof INJECTION_RULES)[number], string>> = {
   hidden_text: 'Text that people cannot see',
   encoded_text: 'Encoded text',
+};
+
+export const CONFIDENCE_WORDS: Record<FoundCode['confidence'], string> = {
+  certain: 'certain',
+  high: 'very likely',
+  medium: 'likely',
 };
 
 export const LINK_WORDS: Record<LinkKind, string> = {
