@@ -8,6 +8,9 @@ import { ConversionStoppedError, type HtmlConverter } from '../mime/converter/po
 import { describeUrl, type ShownUrl } from '../mime/links/find-links.ts';
 import { hasRemoteImages, listFrameLinks, listInlineImages, prepareFrameHtml } from './frame-html.ts';
 
+/** For HTML that is not that of a message, such as a draft's. */
+export { hasRemoteImages, listFrameLinks, prepareFrameHtml };
+
 /** The HTML of a message for a frame. */
 export interface MessageFrame {
   /** Sanitized; null if the message has no HTML, or if the HTML could not be read. */

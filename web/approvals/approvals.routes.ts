@@ -10,9 +10,9 @@ import type { DraftService } from '../../domain/drafts/draft.service.ts';
 import type { ComparedField, DraftPreviewService } from '../../domain/drafts/draft-preview.service.ts';
 import { REQUESTER_PROBLEMS } from '../../domain/identity/requester.ts';
 import type { AlarmService } from '../../domain/messages/alarm.service.ts';
-import { describeAlarm } from '../../domain/messages/injection-alarms.ts';
 import { type AppError, notFound } from '../../platform/errors.ts';
-import { describeActor, describeSendError, SIGNALS, stateOf } from '../drafts/draft-words.ts';
+import { describeHtml } from '../drafts/draft-html.ts';
+import { describeActor, describeSendError, SHORT_SIGNALS, SIGNALS, stateOf } from '../drafts/draft-words.ts';
 import { listQuery, OptionalText, OrganizationQuery } from '../shell/forms.ts';
 import { withQuery } from '../shell/links.ts';
 import type { Pages } from '../shell/pages.ts';
@@ -92,7 +92,7 @@ export const approvalPages =
           draft,
           inbox: names.get(draft.inboxId) ?? draft.inboxId,
           requester: describeActor(draft.requestedByKind, draft.requestedById, names),
-          signals: describeSignals(draft),
+          signals: (draft.approvalReview?.signals ?? []).map((signal) => SHORT_SIGNALS[signal] ?? signal),
           isUnseen: (seenVersions.of(request, draft.id) ?? 0) < draft.version,
         })),
         next: pages.nextPage(request, page),
@@ -167,6 +167,7 @@ export const approvalPages =
         problem,
         data: {
           ...preview,
+          ...describeHtml(preview.html),
           ofDraft: ofDraft(request, draft),
           environment: request.shell?.environments.find(({ id }) => id === draft.environmentId)?.name,
           state: stateOf(draft),
@@ -195,7 +196,6 @@ export const approvalPages =
       if (!messageId) return null;
       return {
         messageId,
-        reason: describeAlarm(messageId),
         evidence: await alarms.findEvidence(scope, messageId),
       };
     }

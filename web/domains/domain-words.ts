@@ -93,9 +93,10 @@ function findingOf({ status, purpose, required, keyState }: CheckedRecord, isChe
 
 /** One sentence about what is missing, or why the domain is not verified; null if all is well. */
 export function summarize(
-  { verificationStatus, statusReason }: Domain,
+  { verificationStatus, statusReason, lastCheckedAt }: Domain,
   records: RecordView[],
 ): string | null {
+  if (lastCheckedAt === null) return 'The service looks for its records within a minute.';
   const failing = records.filter(({ required, status }) => required && status !== 'valid');
   if (verificationStatus === 'failed' && failing.length === 0) return statusReason;
   if (failing.length === 0) return null;

@@ -40,6 +40,15 @@ export const SIGNALS: Record<ApprovalSignal, string> = {
   changed: 'Changed while it waited',
 };
 
+/** For lists. */
+export const SHORT_SIGNALS: Record<ApprovalSignal, string> = {
+  external_recipient: 'outside',
+  first_contact: 'first contact',
+  attachments: 'attachments',
+  injection_alarm: 'prompt injection',
+  changed: 'changed',
+};
+
 const KINDS: Record<Actor['kind'], string> = {
   api_key: 'API key',
   connection: 'Connected program',

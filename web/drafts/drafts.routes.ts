@@ -8,10 +8,13 @@ import type { Draft, DraftSendStatus } from '../../domain/drafts/draft.entity.ts
 import type { DraftDetails, DraftService } from '../../domain/drafts/draft.service.ts';
 import type { DraftPreviewService } from '../../domain/drafts/draft-preview.service.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
+import { prepareFrameHtml } from '../../domain/messages/message-frame.service.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
+import { sendFrame } from '../messages/frame.ts';
 import { listQuery, OptionalText, OrganizationQuery } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
 import { compareWithForm, DraftForm, MAX_EDITABLE_CHARACTERS, readChanges, toFields } from './draft-form.ts';
+import { describeHtml } from './draft-html.ts';
 import { DRAFT_STATES, DRAFT_STATUS_LIST, describeActor, describeSendError, stateOf } from './draft-words.ts';
 
 export interface DraftPageDependencies {
@@ -24,10 +27,6 @@ export interface DraftPageDependencies {
 
 const DraftParams = strictObject({ id: id('Draft id (drf_…).') });
 const { version } = DraftForm.properties;
-
-/** Of a message: no scripts, forms, links out of the frame, or anything loaded from elsewhere. */
-const MESSAGE_POLICY =
-  "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
 /** The list shows one environment, as every list of the console does. */
 const ofEnvironment = (scope: Scope): Scope => ({ ...scope, environmentSelected: true });
@@ -123,6 +122,7 @@ export const draftPages =
           fromAddress: preview.fromAddress,
           text: preview.text,
           hasHtml: preview.html !== null,
+          ...describeHtml(preview.html),
           fields: toFields(draft),
           differences,
         },
@@ -147,10 +147,9 @@ export const draftPages =
       },
       async (request, reply) => {
         const { html } = await draftPreviews.get(request.scope, request.params.id);
-        return reply
-          .headers({ 'content-security-policy': MESSAGE_POLICY, 'x-robots-tag': 'noindex' })
-          .type('text/html; charset=utf-8')
-          .send(`<!doctype html><html lang=""><meta charset="utf-8"><title>Message</title>${html ?? ''}`);
+        // Its links are listed on the page; here they are words, and lead nowhere.
+        const shown = html && prepareFrameHtml(html, { linkTo: null, allowsRemoteImages: false });
+        return sendFrame(reply, { html: shown });
       },
     );
 

@@ -75,6 +75,7 @@ export const reputationPages =
             range,
             ranges: Object.entries(RANGES),
             deliverability,
+            isQuiet: activity.every(({ attempted, rejected }) => attempted + rejected === 0),
             chart: toChart(activity, days === 1 ? 'hour' : 'day'),
           },
           apiCall: { path: '/metrics/deliverability', query: { start: start.toISOString() } },
