@@ -17,6 +17,7 @@ import { createCursors } from '../platform/cursor.ts';
 import type { Database } from '../platform/database/database.ts';
 import type { Dependencies } from '../platform/dependencies.ts';
 import { createIdempotencyStore } from '../platform/idempotency/idempotency-store.ts';
+import { createRunOnce } from '../platform/idempotency/run-once.ts';
 import { newId } from '../platform/ids.ts';
 import type { QueueAges } from '../platform/outbox/queue-ages.ts';
 import {
@@ -142,8 +143,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   installPreconditions(app);
   installRequestBytes(app, { stallTimeoutMs: options.bodyStallTimeoutMs });
   installUsageMetering(app, { meter: services.apiCalls, refusedSends });
-  const secretBox = createSecretBox(config.ENCRYPTION_KEY);
-  installIdempotency(app, { database, store: createIdempotencyStore({ secretBox }), publicUrl });
+  const idempotencyStore = createIdempotencyStore({ secretBox: createSecretBox(config.ENCRYPTION_KEY) });
+  installIdempotency(app, { database, store: idempotencyStore, publicUrl });
   installMinimalResponses(app);
   installRefusedSends(app);
   await installOpenApi(app, { publicUrl, version: '1', schemas: sharedSchemas });
@@ -173,6 +174,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     messageViews: createMessageViews({ agentMessages: services.agentMessages, lists }),
     cursors,
     cookies,
+    runOnce: createRunOnce({ database, store: idempotencyStore }),
     browserSession,
     browserSignIn: createBrowserSignIn({ cookies, browserSession }),
     openResponses,

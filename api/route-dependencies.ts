@@ -1,6 +1,7 @@
 import type { Config } from '../platform/config.ts';
 import type { Cursors } from '../platform/cursor.ts';
 import type { Dependencies } from '../platform/dependencies.ts';
+import type { RunOnce } from '../platform/idempotency/run-once.ts';
 import type { QueueAges } from '../platform/outbox/queue-ages.ts';
 import type { Lists } from './lists.ts';
 import type { MessageViews } from './messages/message-views.ts';
@@ -19,6 +20,8 @@ export interface RouteDependencies extends Services {
   cookies: Cookies;
   browserSession: BrowserSession;
   browserSignIn: BrowserSignIn;
+  /** Runs the work of a form once, however often a browser submits it. */
+  runOnce: RunOnce;
   openResponses: OpenResponses;
   dependencies: Dependencies;
   queueAges: QueueAges;

@@ -60,7 +60,7 @@ interface UploadFailure {
   stored: StoredFile | undefined;
 }
 
-type StoreFile = (metadata: FileMetadata, content: MultipartFile['file']) => Promise<StoredFile>;
+export type StoreFile = (metadata: FileMetadata, content: MultipartFile['file']) => Promise<StoredFile>;
 
 /** @throws UploadFailure */
 async function readSingleFile(request: FastifyRequest, put: StoreFile): Promise<StoredFile> {
@@ -87,7 +87,8 @@ async function readSingleFile(request: FastifyRequest, put: StoreFile): Promise<
   }
 }
 
-async function storePart(part: MultipartFile, put: StoreFile): Promise<StoredFile> {
+/** Stores one file of a form, whatever its part is named. @throws AppError for a wrong part. */
+export async function storePart(part: MultipartFile, put: StoreFile): Promise<StoredFile> {
   let streamError: Error | undefined;
   part.file.once('error', (error) => {
     streamError = error;

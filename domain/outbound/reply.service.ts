@@ -11,7 +11,7 @@ import type { SharedDomainLimit } from '../deliverability/daily-allowances.ts';
 import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import { columnsWithin, requirePermission, type Scope } from '../identity/scope.ts';
-import { findInbox } from '../inboxes/find-inbox.ts';
+import { findInbox, requireActive } from '../inboxes/find-inbox.ts';
 import { ownAddresses } from '../inboxes/inbox-aliases.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
@@ -28,17 +28,21 @@ import { createOutboundMessage, type OutboundMessageRequest } from './send.servi
 /** The content given by the caller. The service derives the subject, and the recipients of a reply. */
 type ReplyContent = Omit<OutboundContent, 'subject'>;
 
-export interface ReplyRequest {
+/** When it is sent. */
+interface ReplyTime {
   /** Undefined: send immediately. */
   sendAt?: Date | undefined;
+  /** Keep it as a draft that a person sends later. */
+  asDraft?: boolean;
+}
+
+export interface ReplyRequest extends ReplyTime {
   content: Omit<ReplyContent, 'to'>;
   replyAll: boolean;
   files?: readonly FileToAttach[];
 }
 
-export interface ForwardRequest {
-  /** Undefined: send immediately. */
-  sendAt?: Date | undefined;
+export interface ForwardRequest extends ReplyTime {
   content: ReplyContent;
   includeAttachments: boolean;
   files?: readonly FileToAttach[];
@@ -150,7 +154,8 @@ async function sendReply<Draft>(
   if (!thread || !(await messageExists(db, original.id))) throw notFound('message', original.id);
   const attach = (draftId: string | null) => attachFiles(db, { scope, inbox, files, draftId });
   const message = { inbox, content, place: { thread, isNew: false }, parent: original };
-  return sendOrSchedule(transaction, services, { scope, message, attach, sendAt: request.sendAt });
+  const { sendAt, asDraft } = request;
+  return sendOrSchedule(transaction, services, { scope, message, attach, sendAt, asDraft });
 }
 
 async function sendForward<Draft>(
@@ -177,12 +182,13 @@ async function sendForward<Draft>(
     return all;
   };
   const message = { inbox, content, place: null, parent: null };
-  const sendAt = request.sendAt;
+  const { sendAt, asDraft } = request;
   return sendOrSchedule(transaction, services, {
     scope,
     message,
     attach,
     sendAt,
+    asDraft,
     forwardedMessageId: original.id,
   });
 }
@@ -192,6 +198,7 @@ interface SendOrSchedule {
   message: Omit<OutboundMessageRequest, 'autoSubmitted' | 'parent'> & { parent: Original | null };
   attach(draftId: string | null): Promise<Attachment[]>;
   sendAt: Date | undefined;
+  asDraft: boolean | undefined;
   forwardedMessageId?: string;
 }
 
@@ -199,12 +206,16 @@ interface SendOrSchedule {
 async function sendOrSchedule<Draft>(
   transaction: Transaction,
   { outbox, events, unsubscribeLinks, sharedDomainLimit, drafts }: ReplyServiceOptions<Draft>,
-  { scope, message, attach, sendAt, forwardedMessageId }: SendOrSchedule,
+  { scope, message, attach, sendAt, asDraft, forwardedMessageId }: SendOrSchedule,
 ): Promise<MessageDetails | Draft> {
   const { inbox, content, place, parent } = message;
   const threadId = place?.thread.id ?? null;
   const target = { threadId, inReplyTo: parent?.id ?? null, forwardedMessageId: forwardedMessageId ?? null };
   const pending = { scope, inbox, fields: { ...content, ...target, sendAt: sendAt ?? null }, attach };
+  if (asDraft) {
+    requireActive(inbox);
+    return drafts.schedule(transaction, pending);
+  }
   if (sendAt) {
     buildEnvelope(content);
     return drafts.schedule(transaction, pending);

@@ -50,7 +50,7 @@ export interface PendingSend {
 
 /** Creates the draft of a send. Injected, because `outbound` must not import `drafts`. */
 export interface DraftCreation<Draft> {
-  /** The draft is sent at `sendAt`, after an approval if a policy requires one. */
+  /** The draft is sent at `sendAt`, after an approval if a policy requires one; without a time it waits for a person. */
   schedule(transaction: Transaction, pending: PendingSend): Promise<Draft>;
   /** The draft waits for an approval. `alarmMessageId`: the received message whose alarm demands it; null if a policy does. */
   requestApproval(

@@ -79,6 +79,7 @@ const FILE = 'of one file';
 const REASONS: Record<string, string> = {
   'domain/inbound/unattributed-reports.ts MAX_RETAINED': RUN,
   'web/overview/overview.routes.ts MAX_COUNTED': REQUEST,
+  'web/shell/form-with-files.ts MAX_FORM_FILES': REQUEST,
   'web/drafts/recipients.ts MAX_RECIPIENTS': REQUEST,
   'web/staff/resolution-list.ts MAX_LINES': REQUEST,
   'api/messages/content.ts MAX_RECIPIENTS': REQUEST,

@@ -1,5 +1,6 @@
 import type { LightMyRequestResponse } from 'fastify';
 import { newNetwork } from './accounts.ts';
+import { type FormPart, formCall } from './form.ts';
 import type { TestApp } from './test-app.ts';
 
 /** A browser without scripts: keeps cookies, and submits the forms of the pages it opens. */
@@ -8,6 +9,8 @@ export interface PageClient {
   open(path: string): Promise<LightMyRequestResponse>;
   /** Submits the form of the last page with this action, with its hidden fields. Follows redirects. */
   submit(action: string, fields?: Fields): Promise<LightMyRequestResponse>;
+  /** As {@link submit}, for a form with files, which follow its fields. */
+  submitFiles(action: string, fields: Fields, files: readonly FormPart[]): Promise<LightMyRequestResponse>;
   /** Posts fields to a path without opening a page first. */
   post(path: string, fields: Fields): Promise<LightMyRequestResponse>;
   readonly cookies: Map<string, string>;
@@ -33,16 +36,23 @@ export function createPageClient(app: TestApp): PageClient {
   let path = '/';
   let html = '';
 
-  async function send(method: 'GET' | 'POST', url: string, fields?: Fields) {
+  const send = (method: 'GET' | 'POST', url: string, fields?: Fields) =>
+    request(method, url, fields && { type: 'application/x-www-form-urlencoded', bytes: encode(fields) });
+
+  async function request(
+    method: 'GET' | 'POST',
+    url: string,
+    body: { type: string; bytes: string | Buffer } | undefined,
+  ) {
     const response = await app.app.inject({
       method,
       url,
       headers: {
         ...network,
         cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; '),
-        ...(fields ? { 'content-type': 'application/x-www-form-urlencoded' } : {}),
+        ...(body ? { 'content-type': body.type } : {}),
       },
-      payload: fields ? encode(fields) : undefined,
+      payload: body?.bytes,
     });
     for (const { name, value, maxAge } of response.cookies)
       if (value === '' || maxAge === 0) cookies.delete(name);
@@ -71,6 +81,14 @@ export function createPageClient(app: TestApp): PageClient {
     open: async (url) => follow(await send('GET', url), url),
     submit: async (action, fields = {}) =>
       follow(await send('POST', action, { ...hiddenFields(html, action), ...fields }), action),
+    async submitFiles(action, fields, files) {
+      const all = Object.entries({ ...hiddenFields(html, action), ...fields }).flatMap(([name, value]) =>
+        [value].flat().map((content): FormPart => ({ name, content })),
+      );
+      const { raw, headers } = formCall([...all, ...files]);
+      const body = { type: headers?.['content-type'] ?? '', bytes: raw ?? '' };
+      return follow(await request('POST', action, body), action);
+    },
     post: (url, fields) => send('POST', url, fields),
   };
 }

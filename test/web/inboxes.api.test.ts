@@ -231,3 +231,41 @@ describe('the page of an inbox', () => {
     expect(await get(`/inboxes/${purged.id}`)).toMatchObject({ status: 'purging' });
   });
 });
+
+describe('labels of selected messages', () => {
+  test('are added and removed, and say what was wrong', async () => {
+    const { browser, organization, get } = await arrange();
+    const { inbox, receive } = await arrangeInbox(
+      app.worker,
+      {},
+      await createInbox(app.worker, organization),
+    );
+    const ids: string[] = [];
+    for (const subject of ['One', 'Two', 'Three']) {
+      const { message } = await receive(mail({ From: 'ada@people.example', Subject: subject }));
+      ids.push(message?.id ?? '');
+    }
+    const [one = '', two = '', three = ''] = ids;
+    const labelsOf = async (id: string) => (await get<{ labels: string[] }>(`/messages/${id}`)).labels;
+    const action = `/inboxes/${inbox.id}/labels`;
+    await browser.open(`/inboxes/${inbox.id}`);
+    const changed = await browser.submit(action, { ids: [one, two], add: 'urgent, <b>', remove: '' });
+    expect(changed.body).toContain('The labels are changed.');
+    expect(changed.body).toContain('&lt;b&gt;</a>');
+    expect([await labelsOf(one), await labelsOf(two), await labelsOf(three)]).toEqual([
+      ['urgent', '<b>'],
+      ['urgent', '<b>'],
+      [],
+    ]);
+    const found = await browser.open(`/inboxes/${inbox.id}?label=urgent`);
+    expect(found.body).not.toContain('Three');
+    await browser.submit(`${action}?label=urgent`, { ids: one, add: '', remove: 'urgent' });
+    expect(await labelsOf(one)).toEqual(['<b>']);
+    const none = await browser.submit(`${action}?label=urgent`, { add: 'x', remove: '' });
+    expect([none.statusCode, none.body]).toEqual([400, expect.stringContaining('has no message')]);
+    const empty = await browser.submit(`${action}?label=urgent`, { ids: two, add: ' , ', remove: '' });
+    expect(empty.statusCode).toBe(400);
+    expect(empty.body).toContain('id="field-add-error"');
+    expect(empty.body).toContain(`value="${two}" checked`);
+  });
+});

@@ -3,11 +3,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { enumOf, id, strictObject, text } from '../../api/schemas.ts';
 import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
+import type { LabelService } from '../../domain/messages/label.service.ts';
 import type { MessageService } from '../../domain/messages/message.service.ts';
 import { MAX_QUERY_LENGTH } from '../../domain/messages/search-query.ts';
 import type { ThreadService, ThreadWithLatest } from '../../domain/messages/thread.service.ts';
-import { AppError } from '../../platform/errors.ts';
+import { AppError, invalid } from '../../platform/errors.ts';
 import type { PageRequest } from '../../platform/pagination.ts';
+import { LabelFields, readLabels } from '../messages/label-fields.ts';
 import { listQuery } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
 import { inboxState } from './inbox-words.ts';
@@ -15,6 +17,7 @@ import { inboxState } from './inbox-words.ts';
 export interface InboxPageDependencies {
   pages: Pages;
   inboxes: InboxService;
+  labels: LabelService;
   messages: MessageService;
   threads: ThreadService;
 }
@@ -38,11 +41,16 @@ const InboxQuery = listQuery({
   label: Type.Optional(text(64)),
   direction: Type.Optional(enumOf(['', 'inbound', 'outbound'])),
 });
+/** Of the messages that a page shows. */
+const Ids = Type.Union([
+  id('Message id (msg_…).'),
+  Type.Array(id('Message id (msg_…).'), { minItems: 1, maxItems: 100, uniqueItems: true }),
+]);
 type InboxRequest = FastifyRequest<{ Querystring: Static<typeof InboxQuery>; Params: { id: string } }>;
 
 /** One inbox: its mail by thread, live, and what a search of it finds. */
 export const inboxPages =
-  ({ pages, inboxes, messages, threads }: InboxPageDependencies): FastifyPluginCallbackTypebox =>
+  ({ pages, inboxes, labels, messages, threads }: InboxPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     async function findTimeline(request: InboxRequest) {
       const page = await threads.listWithLatest(
@@ -88,7 +96,7 @@ export const inboxPages =
       return pages.link(request, `/inboxes/${inboxId}/live`, { since });
     }
 
-    async function show(request: InboxRequest, reply: FastifyReply) {
+    async function show(request: InboxRequest, reply: FastifyReply, refused?: AppError) {
       const { q, label, direction, cursor } = request.query;
       const inbox = await inboxes.get(request.scope, request.params.id);
       const isSearch = Boolean(q || label || direction);
@@ -98,10 +106,12 @@ export const inboxPages =
       return pages.send(request, reply, {
         template: 'inboxes/inbox',
         title: inbox.email,
-        problem,
+        problem: refused ?? problem,
         data: {
           inbox: { ...inbox, state: inboxState(inbox) },
           query: { q, label, direction },
+          isLabelRefused: refused !== undefined,
+          selected: new Set([(request.body as { ids?: string | string[] } | undefined)?.ids ?? []].flat()),
           isSearch,
           liveSource: isSearch || cursor ? undefined : liveSource(request, inbox.id, listed),
           ...listed,
@@ -148,5 +158,37 @@ export const inboxPages =
         });
       },
     );
+    pages.form(app, '/inboxes/:id/labels', {
+      config: { permission: 'messages:write' },
+      schema: {
+        operationId: 'pages.labelInboxMessages',
+        params: InboxParams,
+        querystring: InboxQuery,
+        body: strictObject({ ids: Type.Optional(Ids), ...LabelFields }),
+      },
+      async work({ scope, params, body }) {
+        const ids = [body.ids ?? []].flat();
+        if (ids.length === 0)
+          throw invalid('/body/ids', 'has no message', 'Select the messages to label first.');
+        await inboxes.get(scope, params.id);
+        const refusals = await labels.changeMany(scope, ids, readLabels(body));
+        const refused = refusals.filter((refusal) => refusal !== undefined);
+        if (refused.length > 0) throw severalRefused(refused, ids.length);
+      },
+      show: (request, reply, problem) => show(request as unknown as InboxRequest, reply, problem),
+      done(request, reply) {
+        const { q, label, direction } = request.query as Static<typeof InboxQuery>;
+        const path = pages.link(request, `/inboxes/${request.params.id}`, { q, label, direction });
+        return pages.seeOther(reply, path, 'labels-changed');
+      },
+    });
     done();
   };
+
+/** The other messages have their labels. */
+function severalRefused([first]: AppError[], count: number): AppError {
+  const { code, detail, fix } = first as AppError;
+  return count === 1
+    ? (first as AppError)
+    : new AppError(code, { detail: `Some of the ${count} messages were not changed: ${detail}`, fix });
+}

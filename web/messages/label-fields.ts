@@ -14,13 +14,14 @@ export interface LabelChange {
 
 /** @throws AppError `validation_error`. */
 export function readLabels(fields: { add: string; remove: string }): LabelChange {
-  const change = { add: readList('add', fields.add), remove: readList('remove', fields.remove) };
+  const change = { add: readLabelList('add', fields.add), remove: readLabelList('remove', fields.remove) };
   if (change.add.length + change.remove.length === 0)
     throw invalid('/body/add', 'names no label', 'Name a label to add or to remove.');
   return change;
 }
 
-function readList(field: 'add' | 'remove', value: string): string[] {
+/** Labels of a field, with commas between them. @throws AppError `validation_error`. */
+export function readLabelList(field: string, value: string): string[] {
   const labels = [
     ...new Set(
       value

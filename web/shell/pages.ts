@@ -14,6 +14,7 @@ import { AppError, ERROR_CODES } from '../../platform/errors.ts';
 import type { Page as PageOf, PageRequest } from '../../platform/pagination.ts';
 import { type ApiCall, toCurl } from './api-call.ts';
 import { createCsrf } from './csrf.ts';
+import { readFormWithFiles } from './form-with-files.ts';
 import { formatDate, formatTime } from './formats.ts';
 import { OrganizationQuery } from './forms.ts';
 import { type Query, withQuery } from './links.ts';
@@ -137,6 +138,8 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
     await shells.load(request, reply);
   });
   app.decorateRequest('shell');
+  app.decorateRequest('formFiles');
+  app.decorateRequest('formFailure');
   app.decorateRequest('suspensions');
   app.addHook('preHandler', async (request) => {
     if (request.suspension?.code === 'organization_suspended')
@@ -144,8 +147,13 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
   });
   app.addHook('preValidation', async (request) => {
     if (request.method !== 'POST') return;
+    const verify = (token: unknown) => csrf.verify(request, request.headers['x-csrf-token'] ?? token);
+    if (request.isMultipart?.()) {
+      request.body = await readFormWithFiles(request, verify);
+      return;
+    }
     const { csrf: field, ...body } = (request.body ?? {}) as { csrf?: unknown };
-    csrf.verify(request, request.headers['x-csrf-token'] ?? field);
+    verify(field);
     request.body = body;
   });
 
