@@ -221,6 +221,8 @@ describe('the page of approvals', () => {
     expect((await app.call(`/drafts/${id}/approve`, { method: 'POST', token, body })).statusCode).toBe(201);
     const late = await browser.submit(`/approvals/${id}`, { decision: 'reject', note: 'No' });
     expect(late.body).toContain('Someone else has already decided');
+    const message = await browser.open(`/approvals/${id}`);
+    expect(message.body).toContain('The draft was sent. This is its message.');
   });
 
   test('frames the HTML of a message, and lists where its links lead', async () => {

@@ -150,6 +150,8 @@ describe('a draft', () => {
     expect(browser.path).toMatch(/^\/messages\/msg_.*notice=draft-sent/);
     expect(sent.statusCode).not.toBe(500);
     expect((await get(id)) as object).toMatchObject({ message_id: expect.any(String) });
+    await browser.open(`/drafts/${id}`);
+    expect(browser.path).toMatch(/^\/messages\/msg_.*notice=draft-was-sent/);
   });
 
   test('that cannot be sent is saved, and the reason is shown', async () => {

@@ -13,6 +13,7 @@ import type { AlarmService } from '../../domain/messages/alarm.service.ts';
 import { type AppError, notFound } from '../../platform/errors.ts';
 import { describeHtml } from '../drafts/draft-html.ts';
 import { describeActor, describeSendError, SHORT_SIGNALS, SIGNALS, stateOf } from '../drafts/draft-words.ts';
+import { showUnlessSent } from '../drafts/sent-draft.ts';
 import { listQuery, OptionalText, OrganizationQuery } from '../shell/forms.ts';
 import { withQuery } from '../shell/links.ts';
 import type { Pages } from '../shell/pages.ts';
@@ -213,7 +214,7 @@ export const approvalPages =
           }),
         },
       },
-      (request, reply) => show(request, reply),
+      (request, reply) => showUnlessSent(pages, request, reply, () => show(request, reply)),
     );
 
     pages.form(app, '/approvals/:id', {

@@ -16,6 +16,7 @@ import type { Pages } from '../shell/pages.ts';
 import { compareWithForm, DraftForm, MAX_EDITABLE_CHARACTERS, readChanges, toFields } from './draft-form.ts';
 import { describeHtml } from './draft-html.ts';
 import { DRAFT_STATES, DRAFT_STATUS_LIST, describeActor, describeSendError, stateOf } from './draft-words.ts';
+import { showUnlessSent } from './sent-draft.ts';
 
 export interface DraftPageDependencies {
   pages: Pages;
@@ -136,7 +137,7 @@ export const draftPages =
         config: { permission: 'drafts:read' },
         schema: { operationId: 'pages.draft', params: DraftParams, querystring: OrganizationQuery },
       },
-      (request, reply) => show(request, reply),
+      (request, reply) => showUnlessSent(pages, request, reply, () => show(request, reply)),
     );
 
     app.get(

@@ -74,6 +74,7 @@ export const NOTICES = {
   'draft-rejected': 'The message is rejected.',
   'alarm-dismissed': 'The alarm is dismissed. Messages that wait already still wait for a decision.',
   'draft-decided': 'Someone else has already decided on that message.',
+  'draft-was-sent': 'The draft was sent. This is its message.',
   'draft-sent': 'The message is on its way.',
   'draft-waits': 'The message waits for the approval of a person now.',
   'draft-unscheduled': 'The draft is not sent by itself any more.',
