@@ -156,7 +156,8 @@ function listen(page: Page, origin: string): string[] {
     for (const path of ['/messages', `/messages?label=${q}&thread_id=${q}`, '/approvals']) await open(path);
     for (const query of [`q=from:${q}+${q}`, `q=${q}:x`, `inbox_id=${q}`, `cursor=${q}`])
       await page.goto(`${origin}/messages?${query}`);
-    await open(`/approvals/${pending?.id}`);
+    for (const path of [`/approvals/${pending?.id}`, '/drafts', `/drafts/${pending?.id}`]) await open(path);
+    await expect(page.frameLocator('iframe.message').locator('body').count()).resolves.toBe(1);
     for (const message of received) {
       await open(`/messages/${message?.id}`);
       await open(`/messages/${message?.id}?show=html`);
