@@ -33,6 +33,7 @@ import { signUpPages } from './sign-in/sign-up.routes.ts';
 import { ssoPages } from './sso/sso.routes.ts';
 import { ssoSetupPages } from './sso/sso-setup.routes.ts';
 import { registerConsole } from './staff/console-routes.ts';
+import { usagePages } from './usage/usage.routes.ts';
 import { deliveryPages } from './webhooks/delivery.routes.ts';
 import { endpointPages } from './webhooks/endpoint.routes.ts';
 import { webhookPages } from './webhooks/webhooks.routes.ts';
@@ -76,6 +77,7 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(keyDetailPages(all));
     await context.register(connectionPages(all));
     await context.register(requestPages(all));
+    await context.register(usagePages(all));
     await context.register(billingPages(all));
     await context.register(mailPages(all));
     await context.register(approvalPages(all));

@@ -34,8 +34,8 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
     const context = await browser.newContext();
     await context.addCookies([{ name: 'session', value: session.token, url: origin }]);
     const page = await context.newPage();
-    await page.goto(`${origin}/organization`);
-    await page.getByRole('link', { name: 'Plan, payment and invoices' }).click();
+    await page.goto(`${origin}/usage`);
+    await page.getByRole('link', { name: 'Plan and payment' }).click();
     await page.getByLabel('Plan').selectOption('developer');
     await page.getByRole('button', { name: 'Continue to payment' }).click();
     await page.getByRole('heading', { name: 'Checkout' }).waitFor();
@@ -77,8 +77,8 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
     await page.getByText('Tier: business').waitFor();
     expect(await page.getByRole('alert').count()).toBe(0);
 
-    await page.getByText('Cancel the subscription').first().click();
-    await page.getByRole('button', { name: 'Cancel the subscription' }).click();
+    await page.getByRole('button', { name: 'Cancel the subscription…' }).click();
+    await page.getByRole('button', { name: 'Cancel the subscription', exact: true }).click();
     await page.getByRole('status').getByText('The subscription is canceled.').waitFor();
     await app.follow(organization);
     await page.reload();

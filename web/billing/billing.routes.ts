@@ -8,7 +8,6 @@ import { isInGoodStanding } from '../../domain/billing/subscription-status.ts';
 import { EFFECT_OF_SUSPENSION } from '../../domain/notifications/billing-templates.ts';
 import { TIERS } from '../../domain/organizations/tier.ts';
 import { AppError } from '../../platform/errors.ts';
-import { formatDate, formatTime } from '../shell/formats.ts';
 import { OrganizationQuery } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
 
@@ -31,7 +30,7 @@ export const billingPages =
       const open = subscription?.endedAt === null ? subscription : undefined;
       return pages.send(request, reply, {
         template: 'billing/billing',
-        title: 'Billing',
+        title: 'Plan and payment',
         problem,
         data: {
           organizationId: request.scope.organizationId,
@@ -46,9 +45,8 @@ export const billingPages =
             open && !isInGoodStanding(open)
               ? []
               : service.tiersForSale.filter((offer) => offer !== open?.tier),
-          date: formatDate,
-          time: formatTime,
         },
+        apiCall: { path: '/billing/subscription' },
       });
     }
 

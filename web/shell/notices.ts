@@ -50,6 +50,8 @@ export const NOTICES = {
   invited: 'The invitation is on its way.',
   'invitation-revoked': 'The invitation is revoked.',
   'setup-link-sent': 'The set-up link is on its way.',
+  'limits-changed': 'The limits are changed.',
+  'upgrade-requested': 'You have asked for another plan. The answer comes by email.',
   'key-changed': 'The API key is changed. Its next call has the new permissions.',
   'key-revoked': 'The API key is revoked.',
   'connection-ended': 'The connection is ended. The program can do nothing more here.',
