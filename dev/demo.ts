@@ -6,12 +6,15 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import nodemailer from 'nodemailer';
 import { Webhook } from 'standardwebhooks';
+import { addDemoData, dismissAlarms } from './demo-data.ts';
 import type { FirstRun } from './first-run.ts';
 
 const USAGE = `npm run demo -- [--first-run FILE]
   Runs the whole story against a running service (npm start): inbox, draft, send, delivery, a person's reply,
   thread, signed webhooks.`;
 const TIMEOUT_MS = 60_000;
+/** Of the receiver that answers 503. */
+const FAILING_PATH = '/warehouse';
 const PERSON = 'ada@people.example';
 
 interface Delivered {
@@ -61,6 +64,7 @@ async function demo(firstRunFile: string): Promise<void> {
     const inbox = await call('POST', '/inboxes', { display_name: 'Demo agent' });
     step('An inbox', `${inbox.email}  (${inbox.id})`);
 
+    await dismissAlarms(service);
     const endpoint = await call('POST', '/webhooks/endpoints', {
       url: receiver.url,
       events: ['message.sent', 'message.delivered', 'message.received'],
@@ -105,6 +109,10 @@ async function demo(firstRunFile: string): Promise<void> {
 
     console.log(`\nEverything worked. The messages: ${service.mail_ui}`);
     if (service.temporal_ui) console.log(`The workflows: ${service.temporal_ui}`);
+    if (await addDemoData(service, receiver))
+      console.log('The console has the mail of a small shop to look at.');
+    const { owner } = service;
+    console.log(`The console: ${service.sign_in_url}  (${owner.email}  ${owner.password})`);
   } finally {
     receiver.stop();
   }
@@ -156,13 +164,16 @@ async function startReceiver() {
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       arrived.push({ headers: request.headers, body: Buffer.concat(chunks).toString('utf8') });
-      response.writeHead(204).end();
+      if (request.url === FAILING_PATH)
+        response.writeHead(503, { 'content-type': 'text/plain' }).end('The warehouse is closed for repairs.');
+      else response.writeHead(204).end();
     });
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}/hook`,
+    failingUrl: `http://127.0.0.1:${port}${FAILING_PATH}`,
     stop: () => server.close().closeAllConnections(),
     async next(type: string): Promise<Delivered> {
       const deadline = Date.now() + TIMEOUT_MS;

@@ -70,7 +70,7 @@ export function closingTable(facts: FirstRun, files: { firstRun: string; logs: s
     ['Mail UI', facts.mail_ui],
     ['Inbound SMTP', `${facts.inbound_smtp.host}:${facts.inbound_smtp.port}`],
     ['Submission', `${facts.submission_smtp.host}:${facts.submission_smtp.port}`],
-    ['Sign in', facts.sign_in_url],
+    ['Console', new URL('/', facts.sign_in_url).href],
     ['as owner', `${facts.owner.email}  ${facts.owner.password}`],
     ['as staff', `${facts.staff.email}  ${facts.staff.password}  TOTP ${facts.staff.totp_secret}`],
     ['API key', facts.api_key],
