@@ -37,6 +37,7 @@ export const inboxSettingsPages =
         title: inbox.email,
         problem,
         data: {
+          heading: inbox.displayName || inbox.email,
           inbox: { ...inbox, state: inboxState(inbox) },
           pausedBy: pauser && PAUSERS[pauser],
           smtp: inbox.deletedAt ? undefined : presentCredentials(config, await credentials.get(scope, id)),

@@ -108,6 +108,7 @@ export const inboxPages =
         title: inbox.email,
         problem: refused ?? problem,
         data: {
+          heading: inbox.displayName || inbox.email,
           inbox: { ...inbox, state: inboxState(inbox) },
           query: { q, label, direction },
           isLabelRefused: refused !== undefined,
