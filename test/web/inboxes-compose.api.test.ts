@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { MemberRole } from '../../domain/identity/roles.ts';
+import { formCall } from '../support/form.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { createPageClient } from '../support/page-client.ts';
@@ -151,6 +152,37 @@ describe('a new message', () => {
       send_status: 'scheduled',
       send_at: '2099-01-31T09:30:00.000Z',
     });
+    expect(await listSent()).toEqual([]);
+  });
+
+  test.each([
+    ['cut off', (bytes: Buffer) => bytes.subarray(0, bytes.length - 40)],
+    ['without an end of its first field', (bytes: Buffer) => bytes.subarray(0, 60)],
+    ['of something else', () => Buffer.from('nothing of a form')],
+  ])('in a form %s gets a page, and sends nothing', async (_case, change) => {
+    const { browser, compose, listSent } = await arrange();
+    const { body } = await browser.open(compose);
+    const [, csrf = ''] = /name="csrf" value="([^"]+)"/.exec(body) ?? [];
+    const fields = Object.entries({ csrf, ...HELLO }).map(([name, content]) => ({ name, content }));
+    const { raw, headers } = formCall([...fields, file('a.txt', 'a')]);
+    const response = await app.app.inject({
+      method: 'POST',
+      url: compose,
+      headers: { ...headers, cookie: `session=${browser.cookies.get('session')}` },
+      payload: change(raw as Buffer),
+    });
+    expect([400, 403]).toContain(response.statusCode);
+    expect(response.headers['content-type']).toContain('text/html');
+    expect(await listSent()).toEqual([]);
+  });
+
+  test('with fields that are too long is refused before its files are stored', async () => {
+    const { browser, compose, listSent } = await arrange();
+    await browser.open(compose);
+    const refused = await browser.submitFiles(compose, { ...HELLO, text_body: 'x'.repeat(1024 * 1024 + 1) }, [
+      file('a.txt', 'a'),
+    ]);
+    expect(refused.statusCode).toBe(413);
     expect(await listSent()).toEqual([]);
   });
 

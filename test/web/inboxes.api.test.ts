@@ -51,6 +51,18 @@ describe('the page of inboxes', () => {
     ]);
   });
 
+  test('creates one inbox, however often and at the same time the form is submitted', async () => {
+    const { browser, get } = await arrange();
+    const page = await browser.open('/inboxes/new');
+    const [, csrf = ''] = /name="csrf" value="([^"]+)"/.exec(page.body) ?? [];
+    const [, key = ''] = /name="key" value="([^"]+)"/.exec(page.body) ?? [];
+    const fields = { csrf, key, display_name: '', username: '', domain: 'mail.test' };
+    const answers = await Promise.all([1, 2, 3].map(() => browser.post('/inboxes/new', fields)));
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([303, 303, 303]);
+    expect(new Set(answers.map(({ headers }) => headers.location)).size).toBe(1);
+    expect((await get<{ data: object[] }>('/inboxes')).data).toHaveLength(1);
+  });
+
   test('says at the field why an address cannot be created, and keeps what was entered', async () => {
     const { browser, organization } = await arrange();
     const { username } = await createInbox(app.worker, organization);

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
@@ -7,6 +8,7 @@ import type { DomainService } from '../../domain/domains/domain.service.ts';
 import type { InboxFilter, InboxService } from '../../domain/inboxes/inbox.service.ts';
 import type { MetricService } from '../../domain/metrics/metric.service.ts';
 import type { AppError } from '../../platform/errors.ts';
+import type { RunOnce } from '../../platform/idempotency/run-once.ts';
 import { listQuery } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
 import { inboxState } from './inbox-words.ts';
@@ -16,6 +18,7 @@ export interface InboxesPageDependencies {
   inboxes: InboxService;
   domains: DomainService;
   metrics: MetricService;
+  runOnce: RunOnce;
   config: { MAIL_DOMAIN: string };
 }
 
@@ -36,6 +39,8 @@ const InboxesQuery = listQuery({
 });
 const InboxParams = strictObject({ id: id('Inbox id (inb_…).') });
 const NewInbox = strictObject({
+  /** Of the form as it was shown: submitting it twice creates one inbox. */
+  key: text(64, { minLength: 16 }),
   display_name: singleLineText(255),
   username: text(64),
   domain: text(253),
@@ -45,7 +50,14 @@ const Back = enumOf(['list', 'inbox']);
 
 /** The inboxes of the environment: found, created, paused and resumed, deleted. */
 export const inboxesPages =
-  ({ pages, inboxes, domains, metrics, config }: InboxesPageDependencies): FastifyPluginCallbackTypebox =>
+  ({
+    pages,
+    inboxes,
+    domains,
+    metrics,
+    runOnce,
+    config,
+  }: InboxesPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     async function showList(
       request: FastifyRequest<{ Querystring: Static<typeof InboxesQuery> }>,
@@ -110,6 +122,7 @@ export const inboxesPages =
         title: 'New inbox',
         problem,
         data: {
+          key: (request.body as { key?: string } | undefined)?.key ?? randomUUID(),
           sharedDomain: config.MAIL_DOMAIN,
           domains: [config.MAIL_DOMAIN, ...verified.map(({ domain }) => domain.domainName)],
         },
@@ -133,15 +146,18 @@ export const inboxesPages =
     pages.form(app, '/inboxes/new', {
       config: { permission: 'inboxes:write' },
       schema: { operationId: 'pages.createInbox', body: NewInbox },
-      work: ({ scope, body: { display_name: displayName, username, domain } }) =>
-        inboxes.create(scope, {
+      work({ scope, body: { key, display_name: displayName, username, domain } }) {
+        const input = {
           domain,
           ...(username.trim() ? { username: username.trim() } : {}),
           ...(displayName.trim() ? { displayName: displayName.trim() } : {}),
-        }),
+        };
+        const submission = { path: '/inboxes/new', credentialId: scope.actor.id, key, content: input };
+        return runOnce(scope, submission, async (inner) => (await inboxes.create(inner, input)).inbox.id);
+      },
       show: showNew,
-      done: (request, reply, { inbox }) =>
-        pages.seeOther(reply, pages.link(request, `/inboxes/${inbox.id}`), 'inbox-created'),
+      done: (request, reply, created) =>
+        pages.seeOther(reply, pages.link(request, `/inboxes/${created}`), 'inbox-created'),
     });
 
     const changed = (request: FastifyRequest & { params: { id: string }; body: { back: string } }) =>
