@@ -43,7 +43,7 @@ const Params = strictObject({ configurationId: id('Id of the configuration (sso_
 const permission = 'sso:manage';
 const change = { permission, readPermission: permission } as const;
 const tags = ['SSO'];
-const AFTER_TEST = '/organization';
+const AFTER_TEST = '/settings/single-sign-on';
 
 export const ssoConfigurationRoutes =
   (dependencies: SsoConfigurationRouteDependencies): FastifyPluginCallbackTypebox =>

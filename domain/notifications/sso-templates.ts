@@ -103,7 +103,7 @@ export const SSO_TEMPLATES: {
         ['Domains', domains],
         ['Role of new members', defaultRole],
       ],
-      { label: 'Review and activate it', path: `/organization/sso?org=${organizationId}` },
+      { label: 'Review and activate it', path: `/settings/single-sign-on?org=${organizationId}` },
     ],
     footer:
       'You received this email because you are an owner of the organization, or created the set-up link. Replies to this address are not monitored.',

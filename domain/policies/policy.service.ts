@@ -161,7 +161,7 @@ function requireCallerKeepsAccess(
   if (ip !== undefined && !isAddressAllowed(ip, policies.allowedCidrs))
     throw lockout(
       'allowed_cidrs',
-      'Your own address is not in allowed_cidrs.',
+      'Your own address is not among the allowed ones.',
       'Add your address, or call from an allowed one.',
     );
   const { person } = member ?? {};

@@ -462,7 +462,7 @@ describe('in a browser', () => {
 
   test('an impersonation is a cookie of its own; pages have a banner, and a button that ends it', async () => {
     const { staff, browser, page, path } = await begin();
-    expect(browser.path).toBe(`/organization?org=${organization.organizationId}`);
+    expect(browser.path).toBe(`/overview?org=${organization.organizationId}`);
     expect(page.body).toContain('You see this organization as staff');
     expect(page.headers['x-impersonated-by']).toBe(staff.userId);
     expect(browser.cookies.get('session')).toBe(staff.token);
@@ -474,7 +474,7 @@ describe('in a browser', () => {
     expect(ended.body).not.toContain('You see this organization as staff');
     expectProblem(await readOrganization(token), 'session_expired');
     const history = await browser.open(path);
-    expect(history.body).toContain('pages.organization');
+    expect(history.body).toContain('pages.overview');
     expect(history.body).toContain('ended');
   });
 
@@ -482,14 +482,14 @@ describe('in a browser', () => {
     const { browser } = await begin();
     const thief = createPageClient(app);
     thief.cookies.set('impersonation', String(browser.cookies.get('impersonation')));
-    await thief.open('/organization');
-    expect(thief.path).not.toContain('/organization');
+    await thief.open('/settings');
+    expect(thief.path).not.toContain('/settings');
     const colleague = await createStaff(app);
     thief.cookies.set('session', colleague.token);
     thief.cookies.set('impersonation', String(browser.cookies.get('impersonation')));
-    await thief.open('/organization');
+    await thief.open('/settings');
     expect(thief.cookies.has('impersonation')).toBe(false);
-    expect(thief.path).not.toContain('/organization');
+    expect(thief.path).not.toContain('/settings');
   });
 
   test('a page takes neither an impersonation nor an API key in place of the session', async () => {
@@ -497,18 +497,18 @@ describe('in a browser', () => {
     for (const token of [String(browser.cookies.get('impersonation')), organization.token]) {
       const thief = createPageClient(app);
       thief.cookies.set('session', token);
-      await thief.open('/organization');
-      expect(thief.path).toBe('/login?next=%2Forganization');
+      await thief.open('/settings');
+      expect(thief.path).toBe('/login?next=%2Fsettings');
     }
   });
 
   test('forms of the organization are refused, and the sign-out ends it', async () => {
     const { browser, staff } = await begin();
     const token = String(browser.cookies.get('impersonation'));
-    const page = await browser.open(`/organization?org=${organization.organizationId}`);
+    const page = await browser.open(`/settings?org=${organization.organizationId}`);
     // The page shows none, so this is a request by hand.
     const [, csrf = ''] = /name="csrf" value="([^"]+)"/.exec(page.body) ?? [];
-    const renamed = await browser.post(`/organization/settings?org=${organization.organizationId}`, {
+    const renamed = await browser.post(`/settings?org=${organization.organizationId}`, {
       csrf,
       name: 'Taken over',
       slug: 'taken-over',
@@ -516,7 +516,7 @@ describe('in a browser', () => {
     expect(renamed.statusCode).toBe(403);
     expect(renamed.body).toContain('Staff cannot do this in the name of an organization');
     expect((await readOrganization(owner)).json().name).toBe('Test');
-    await browser.open(`/organization?org=${organization.organizationId}`);
+    await browser.open(`/settings?org=${organization.organizationId}`);
     await browser.submit('/logout');
     expect([...browser.cookies.keys()]).not.toContain('impersonation');
     expectProblem(await readOrganization(token), 'session_expired');

@@ -89,22 +89,25 @@ describe('the preview of policies', () => {
     const browser = createPageClient(app);
     browser.cookies.set('session', owner.token);
     const org = `?org=${owner.organizationId}`;
-    const page = await browser.open(`/organization${org}`);
+    const page = await browser.open(`/settings/policies${org}`);
     const [, csrf = ''] = /name="csrf" value="([^"]+)"/.exec(page.body) ?? [];
-    const shown = await browser.post(`/organization/policies/preview${org}`, {
+    const shown = await browser.post(`/settings/policies/preview${org}`, {
       csrf,
       require_mfa: 'on',
       session_max_age_hours: '',
       allowed_cidrs: '',
     });
     expect(shown.body).toContain('Has to add a second factor at the next sign-in.');
-    const refused = await browser.post(`/organization/policies/preview${org}`, {
+    const refused = await browser.post(`/settings/policies/preview${org}`, {
       csrf,
       session_max_age_hours: '',
       allowed_cidrs: 'nowhere',
     });
     expect(refused.statusCode).toBe(400);
-    const sso = await browser.post(`/organization/sso/policy/preview${org}`, { csrf, enforce_sso: 'on' });
-    expect(sso.body).toContain('Locked out.');
+    const sso = await browser.post(`/settings/single-sign-on/policy/preview${org}`, {
+      csrf,
+      enforce_sso: 'on',
+    });
+    expect(sso.body).toContain('locked out');
   });
 });

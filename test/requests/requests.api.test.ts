@@ -203,7 +203,7 @@ describe('GET /requests', () => {
     const { organizationId, ownerId, token } = await createOrganization(app.worker);
     const browser = createPageClient(app);
     browser.cookies.set('session', (await createTestSession(app.worker, ownerId)).token);
-    expect((await browser.open('/organization')).statusCode).toBe(200);
+    expect((await browser.open('/settings')).statusCode).toBe(200);
     const staff = await impersonate(app, organizationId);
     await app.call('/inboxes', { token: staff.token });
     await app.call('/inboxes', { token });

@@ -160,9 +160,9 @@ describe('a set-up link', () => {
 
     const owner = createPageClient(app);
     owner.cookies.set('session', organization.ownerSession);
-    const path = `/organization/sso?org=${organization.organizationId}`;
-    expect((await owner.open(path)).body).toContain(`<strong>${email}</strong> <small>in use until`);
-    await owner.submit(`/organization/sso/activate?org=${organization.organizationId}`);
+    const path = `/settings/single-sign-on?org=${organization.organizationId}`;
+    expect((await owner.open(path)).body).toContain(`${email}</strong> <small>in use until`);
+    await owner.submit('/settings/single-sign-on/activate');
     const after = await guest.open(PAGE);
     expect(after.body).toContain('It has been activated');
     expect(after.body).not.toContain('test, passed');
@@ -194,10 +194,10 @@ describe('a set-up link', () => {
   test('is made and revoked on the page of the organization', async () => {
     const owner = createPageClient(app);
     owner.cookies.set('session', organization.ownerSession);
-    const at = (path: string) => `/organization/sso${path}?org=${organization.organizationId}`;
+    const at = (path: string) => `/settings/single-sign-on${path}`;
     await owner.open(at(''));
     const made = await owner.submit(at('/setup-links'), { email: '' });
-    const [, url = ''] = /id="setup-link">([^<]+)</.exec(made.body) ?? [];
+    const [, url = ''] = /id="setup-link">.*?<code>([^<]+)</.exec(made.body) ?? [];
     const { pathname, search } = new URL(url);
     await begin(guest, { path: `${pathname}${search}` });
     expect((await owner.open(at(''))).body).not.toContain(search);
@@ -403,7 +403,7 @@ describe('the guest of a set-up link', () => {
         expectProblem(await app.call(path, { method, token }), 'unauthenticated');
     const csrf = csrfOf((await guest.open(PAGE)).body);
     for (const action of ['activate', 'delete', 'disable', 'test', 'setup-links', 'setup-links/revoke']) {
-      const path = `/organization/sso/${action}?org=${organization.organizationId}`;
+      const path = `/settings/single-sign-on/${action}`;
       const answer = await guest.post(path, { csrf, configuration_id: id });
       expect({ action, to: answer.headers.location }).toEqual({
         action,
@@ -414,7 +414,7 @@ describe('the guest of a set-up link', () => {
       expect((await guest.post(`${PAGE}/${action}`, { csrf })).statusCode).toBe(404);
     // Neither as somebody's session.
     guest.cookies.set('session', session);
-    await guest.open('/organization');
+    await guest.open('/settings');
     expect(guest.path).toMatch(/^\/login\?/);
     expect(await listConfigurations()).toMatchObject([{ status: 'tested' }]);
   });

@@ -58,7 +58,7 @@ test('counts no pages for people', async () => {
   const browser = createPageClient(app);
   browser.cookies.set('session', (await createTestSession(app.worker, ownerId)).token);
   for (let count = 0; count < 5; count += 1)
-    expect((await browser.open(`/organization?org=${organizationId}`)).statusCode).toBe(200);
+    expect((await browser.open(`/settings?org=${organizationId}`)).statusCode).toBe(200);
   await app.call('/inboxes', { token });
   const current = async () => (await app.call('/org/usage', { token })).json().counters.api_calls.current;
   // The calls that read the counter count, too.

@@ -134,7 +134,7 @@ describe('the screen of domains', () => {
     const path = `/domains/${domain.id}/catch-all`;
     const wrong = await browser.submit(path, { inbox: 'nothing@elsewhere.example' });
     expect(wrong.statusCode).toBe(400);
-    expect(wrong.body).toContain('Inbox: is not an inbox here.');
+    expect(wrong.body).toContain('Inbox is not an inbox here.');
     expect(wrong.body).toContain('value="nothing@elsewhere.example"');
     const chosen = await browser.submit(path, { inbox: inbox.email });
     expect(chosen.body).toContain(`value="${inbox.email}"`);

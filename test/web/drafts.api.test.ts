@@ -106,9 +106,9 @@ describe('a draft', () => {
       'To: there are 52 recipients',
     ],
     ['cc', 'a@b.example, b@', 'Cc: “b@”'],
-    ['send_at', '2020-01-01T00:00', 'Send at: is in the past.'],
-    ['send_at', 'x', 'Send at: is not a time.'],
-    ['subject', 'a\tb', 'Subject:'],
+    ['send_at', '2020-01-01T00:00', 'Send at is in the past.'],
+    ['send_at', 'x', 'Send at is not a time.'],
+    ['subject', 'a\tb', 'id="field-subject-error">'],
   ])('keeps a wrong %s in its field, with what is wrong beside it', async (field, value, message) => {
     const { browser, make, get } = await arrange();
     const { id } = await make();

@@ -111,7 +111,7 @@ describe('suppressed addresses', () => {
     await browser.open('/reputation/suppressions');
     const refused = await browser.submit('/reputation/suppressions', { email: 'ada' });
     expect(refused.statusCode).toBe(400);
-    expect(refused.body).toContain('Email address: is not an email address.');
+    expect(refused.body).toContain('Email address is not an email address.');
     expect(refused.body).toContain('value="ada"');
   });
 });
@@ -143,7 +143,7 @@ describe('the lists', () => {
     const fields = { list: 'send-block', entry: 'eve@evil.example', applies_to: 'inbox' };
     const wrong = await browser.submit('/reputation/lists', { ...fields, inbox: 'x@y.example' });
     expect(wrong.statusCode).toBe(400);
-    expect(wrong.body).toContain('Inbox: is not an inbox here.');
+    expect(wrong.body).toContain('Inbox is not an inbox here.');
     expect(wrong.body).toContain('value="eve@evil.example"');
     const added = await browser.submit('/reputation/lists', { ...fields, inbox: inbox.email });
     expect(added.body).toContain(`<bdi>${inbox.email}</bdi>`);

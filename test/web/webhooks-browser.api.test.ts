@@ -43,7 +43,7 @@ const failed: EgressResult = {
     await visit('/webhooks/new');
     await page.getByLabel('URL').fill('https://10.0.0.1/');
     await page.getByRole('button', { name: 'Create the endpoint' }).click();
-    await page.getByText(/^URL: /).waitFor();
+    await page.locator('.field-error').waitFor();
     expect(
       await page.getByLabel('URL').evaluate((element) => element === element.ownerDocument.activeElement),
     ).toBe(true);

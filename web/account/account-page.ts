@@ -84,6 +84,6 @@ export function showRecoveryCodes(
   return pages.send(request, reply, {
     template: 'account/recovery-codes',
     title: 'Your recovery codes',
-    data: { codes },
+    data: { codes, file: encodeURIComponent(`${codes.join('\n')}\n`) },
   });
 }

@@ -3,8 +3,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { localPath } from '../../api/people/local-path.ts';
 import { strictObject, text } from '../../api/schemas.ts';
+import type { OwnOrganizationService } from '../../domain/people/own-organization.service.ts';
 import type { PasswordService } from '../../domain/people/password.service.ts';
-import type { AppError } from '../../platform/errors.ts';
+import type { TotpSetup } from '../../domain/people/totp.ts';
+import { AppError } from '../../platform/errors.ts';
 import { PageQuery } from '../shell/forms.ts';
 import type { Notice } from '../shell/notices.ts';
 import { rejectionOf } from '../shell/pages.ts';
@@ -17,13 +19,14 @@ import {
 
 export interface AccountRouteDependencies extends AccountPageDependencies {
   passwords: PasswordService;
+  ownOrganizations: OwnOrganizationService;
 }
 
 /** The person's own account: profile, address, password, second factors and sessions. */
 export const accountPages =
   (dependencies: AccountRouteDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { pages, accounts, passwords, mfa, sessions } = dependencies;
+    const { pages, accounts, ownOrganizations, passwords, mfa, sessions } = dependencies;
 
     const show = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
       showAccount(dependencies, request, reply, problem);
@@ -36,6 +39,18 @@ export const accountPages =
       async (request, reply) => show(request, reply),
     );
 
+    const showOrganizations = async (request: FastifyRequest, reply: FastifyReply, problem?: AppError) => {
+      const { organizations } = await accounts.get(request.person.userId);
+      const { next } = request.query as { next?: string };
+      const [target] = localPath(next, '/overview').split('?');
+      return pages.send(request, reply, {
+        template: 'sign-in/choose-organization',
+        title: 'Choose an organization',
+        data: { organizations, target },
+        problem,
+      });
+    };
+
     app.get(
       '/organizations',
       {
@@ -43,15 +58,21 @@ export const accountPages =
         schema: { operationId: 'pages.chooseOrganization', querystring: PageQuery },
       },
       async (request, reply) => {
-        const { organizations } = await accounts.get(request.person.userId);
-        const [path] = localPath(request.query.next, '/organization').split('?');
-        return pages.send(request, reply, {
-          template: 'sign-in/choose-organization',
-          title: 'Choose an organization',
-          data: { organizations, target: path },
-        });
+        return showOrganizations(request, reply);
       },
     );
+
+    pages.form(app, '/organizations', {
+      config: { person: 'full' },
+      schema: {
+        operationId: 'pages.createOrganization',
+        body: strictObject({ name: text(200, { minLength: 1 }) }),
+      },
+      work: (request) => ownOrganizations.create(request.person, request.body),
+      show: (request, reply, problem) => showOrganizations(request, reply, problem),
+      done: (_request, reply, { organizationId }) =>
+        pages.seeOther(reply, `/overview?org=${organizationId}`, 'organization-created'),
+    });
 
     app.post(
       '/account/profile',
@@ -102,6 +123,26 @@ export const accountPages =
       },
     );
 
+    /** After a mistyped code, too: the person may not have scanned the secret yet. */
+    const showTotpSetup = (
+      request: FastifyRequest,
+      reply: FastifyReply,
+      {
+        enrollmentId,
+        setup,
+        problem,
+      }: { enrollmentId: string; setup: TotpSetup | undefined; problem?: AppError },
+    ) =>
+      pages.send(request, reply, {
+        template: 'account/totp-setup',
+        title: 'Add an authenticator app',
+        data: {
+          enrollmentId,
+          ...(setup ? { secret: setup.secret, qr: Buffer.from(setup.qrSvg).toString('base64') } : {}),
+        },
+        problem,
+      });
+
     app.post(
       '/account/factors/totp',
       {
@@ -112,12 +153,8 @@ export const accountPages =
         const settingUp = mfa.setUpTotp(request.person, request.body.name?.trim() || undefined);
         const problem = await rejectionOf(settingUp);
         if (problem) return show(request, reply, problem);
-        const { enrollmentId, secret, qrSvg } = await settingUp;
-        return pages.send(request, reply, {
-          template: 'account/totp-setup',
-          title: 'Add an authenticator app',
-          data: { enrollmentId, secret, qr: Buffer.from(qrSvg).toString('base64') },
-        });
+        const { enrollmentId, ...setup } = await settingUp;
+        return showTotpSetup(request, reply, { enrollmentId, setup });
       },
     );
 
@@ -134,13 +171,11 @@ export const accountPages =
         const { enrollment_id: enrollmentId, code } = request.body;
         const confirming = mfa.confirmTotp(request.person, { enrollmentId, code });
         const problem = await rejectionOf(confirming);
-        // The app has the secret already: only the code is asked for again.
         if (problem?.code === 'invalid_credentials')
-          return pages.send(request, reply, {
-            template: 'account/totp-setup',
-            title: 'Add an authenticator app',
-            data: { enrollmentId },
-            problem,
+          return showTotpSetup(request, reply, {
+            enrollmentId,
+            setup: await mfa.findPendingTotp(request.person, enrollmentId),
+            problem: wrongCode(),
           });
         if (problem) return show(request, reply, problem);
         const { recoveryCodes } = await confirming;
@@ -208,3 +243,10 @@ export const accountPages =
     );
     done();
   };
+
+const wrongCode = () =>
+  new AppError('invalid_credentials', {
+    detail: 'The code is wrong.',
+    fix: 'Enter the latest six digits, and check the clock of the device.',
+    errors: [{ path: '/body/code', message: 'is not the one that the app shows now' }],
+  });

@@ -9,12 +9,11 @@ import { strictObject, text } from '../../api/schemas.ts';
 import type { AccountDeletionService } from '../../domain/deletions/account-deletion.service.ts';
 import type { OrganizationDeletionService } from '../../domain/deletions/organization-deletion.service.ts';
 import type { AppError } from '../../platform/errors.ts';
-import { type OrganizationPageDependencies, showOrganization } from '../settings/organization-page.ts';
-import { OrganizationQuery, Token, TokenQuery } from '../shell/forms.ts';
+import { Token, TokenQuery } from '../shell/forms.ts';
 import { rejectionOf } from '../shell/pages.ts';
 import { type AccountPageDependencies, showAccount } from './account-page.ts';
 
-export interface DeletionPageDependencies extends AccountPageDependencies, OrganizationPageDependencies {
+export interface DeletionPageDependencies extends AccountPageDependencies {
   browserSignIn: BrowserSignIn;
   browserSession: BrowserSession;
   cookies: Cookies;
@@ -103,25 +102,7 @@ export const deletionPages =
         const problem = await rejectionOf(recovering);
         if (problem) return showAccount(dependencies, request, reply, problem);
         const { organizationId } = await recovering;
-        return pages.seeOther(reply, `/organization?org=${organizationId}`, 'organization-recovered');
-      },
-    );
-
-    app.post(
-      '/organization/close',
-      {
-        config: { permission: 'org:delete' },
-        schema: {
-          operationId: 'pages.closeOrganization',
-          querystring: OrganizationQuery,
-          body: strictObject({ name: text(255) }),
-        },
-      },
-      async (request, reply) => {
-        const problem = await rejectionOf(organizationDeletions.delete(request.scope, request.body.name));
-        return problem
-          ? showOrganization(dependencies, request, reply, problem)
-          : pages.seeOther(reply, '/account', 'organization-closed');
+        return pages.seeOther(reply, `/settings?org=${organizationId}`, 'organization-recovered');
       },
     );
     done();

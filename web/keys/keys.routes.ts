@@ -122,7 +122,7 @@ export const keyPages =
     app.get(
       '/keys/new',
       {
-        config: { permission: 'keys:manage' },
+        config: { permission: 'keys:manage', impersonation: 'never' },
         schema: { operationId: 'pages.newKey', querystring: presetQuery },
       },
       async (request, reply) => show(request, reply),

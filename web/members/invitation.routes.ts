@@ -88,7 +88,7 @@ export const invitationPages =
         if (problem?.code === 'validation_error') return show(request, reply, { token, name, problem });
         if (problem) throw problem;
         const { signIn, organizationId } = await accepting;
-        return browserSignIn.finish(reply, signIn, `/organization?org=${organizationId}`);
+        return browserSignIn.finish(reply, signIn, `/overview?org=${organizationId}`);
       },
     );
     done();

@@ -5,13 +5,12 @@ import { enumOf, strictObject, text } from '../../api/schemas.ts';
 import { AFTER_ALARM, APPROVAL_MODES } from '../../domain/policies/organization-policies.entity.ts';
 import type { PolicyService } from '../../domain/policies/policy.service.ts';
 import type { AppError } from '../../platform/errors.ts';
-import { OrganizationQuery } from '../shell/forms.ts';
-import { type Pages, rejectionOf } from '../shell/pages.ts';
+import { NumberField, OrganizationQuery, readNumber } from '../shell/forms.ts';
+import type { Pages } from '../shell/pages.ts';
+import { settingsTabs } from './settings-tabs.ts';
 
-/** A field of a form that may be left empty. */
-const positiveNumber = (digits: number) =>
-  Type.Unsafe<string>({ type: 'string', maxLength: digits, pattern: '^(?:[1-9]\\d*)?$' });
-const numberOf = (field: string): number | null => (field === '' ? null : Number(field));
+const PATH = '/settings/sending';
+const permission = 'policies:manage';
 const linesOf = (field: string): string[] => field.split(/[\s,]+/).filter(Boolean);
 
 /** The policies for what members, keys and mail programs send. */
@@ -21,56 +20,56 @@ export const sendingPolicyPages =
     const show = async (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
       pages.send(request, reply, {
         template: 'settings/sending-policies',
-        title: 'Policies for sending',
+        title: 'Settings',
         problem,
         data: {
+          tabs: settingsTabs(pages, request),
           policies: await policies.get(request.scope),
-          organizationId: request.scope.organizationId,
         },
+        apiCall: { path: '/org/policies' },
       });
 
     app.get(
-      '/organization/sending-policies',
+      '/settings/sending',
       {
-        config: { permission: 'policies:manage' },
+        config: { permission },
         schema: { operationId: 'pages.sendingPolicies', querystring: OrganizationQuery },
       },
       async (request, reply) => show(request, reply),
     );
 
-    app.post(
-      '/organization/sending-policies',
-      {
-        config: { permission: 'policies:manage' },
-        schema: {
-          operationId: 'pages.updateSendingPolicies',
-          querystring: OrganizationQuery,
-          body: strictObject({
-            require_send_approval: enumOf(APPROVAL_MODES),
-            after_alarm: enumOf(AFTER_ALARM),
-            max_recipients_per_message: positiveNumber(2),
-            daily_send_cap_per_inbox: positiveNumber(7),
-            allowed_recipient_domains: text(51_000),
-            blocked_recipient_domains: text(51_000),
-            auto_submitted_header: Type.Optional(Type.Literal('on')),
-          }),
-        },
+    pages.form(app, PATH, {
+      config: { permission },
+      schema: {
+        operationId: 'pages.updateSendingPolicies',
+        body: strictObject({
+          require_send_approval: enumOf(APPROVAL_MODES),
+          after_alarm: enumOf(AFTER_ALARM),
+          max_recipients_per_message: NumberField,
+          daily_send_cap_per_inbox: NumberField,
+          allowed_recipient_domains: text(51_000),
+          blocked_recipient_domains: text(51_000),
+          auto_submitted_header: Type.Optional(Type.Literal('on')),
+        }),
       },
-      async (request, reply) => {
-        const { scope, body } = request;
-        const updating = policies.update(scope, {
+      work: async ({ scope, body }) =>
+        policies.update(scope, {
           requireSendApproval: body.require_send_approval,
           afterAlarm: body.after_alarm,
-          maxRecipientsPerMessage: numberOf(body.max_recipients_per_message),
-          dailySendCapPerInbox: numberOf(body.daily_send_cap_per_inbox),
+          maxRecipientsPerMessage: readNumber('max_recipients_per_message', body.max_recipients_per_message, {
+            min: 1,
+            max: 50,
+          }),
+          dailySendCapPerInbox: readNumber('daily_send_cap_per_inbox', body.daily_send_cap_per_inbox, {
+            min: 1,
+            max: 9_999_999,
+          }),
           allowedRecipientDomains: linesOf(body.allowed_recipient_domains),
           blockedRecipientDomains: linesOf(body.blocked_recipient_domains),
           autoSubmittedHeader: body.auto_submitted_header === 'on',
-        });
-        const problem = await rejectionOf(updating);
-        if (problem) return show(request, reply, problem);
-        return pages.seeOther(reply, `/organization/sending-policies?org=${scope.organizationId}`, 'saved');
-      },
-    );
+        }),
+      show,
+      done: (request, reply) => pages.seeOther(reply, pages.link(request, PATH), 'saved'),
+    });
     done();
   };

@@ -1,5 +1,6 @@
 import { type TProperties, Type } from 'typebox';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
+import { invalid } from '../../platform/errors.ts';
 import { NOTICES, type Notice } from './notices.ts';
 
 /** Mailed tokens are opaque text; the service that takes one checks it. */
@@ -21,3 +22,24 @@ export const OrganizationQuery = strictObject(screenQuery);
 /** The query of a list with its filters. */
 export const listQuery = <Filters extends TProperties>(filters: Filters) =>
   strictObject({ ...screenQuery, cursor: OptionalText(1024), ...filters });
+
+/** A number that a person types, empty for none. `readNumber` checks it, in words for people. */
+export const NumberField = text(12);
+
+/** @throws AppError `validation_error` at the field. */
+export function readNumber(
+  field: string,
+  entered: string,
+  { min, max }: { min: number; max: number },
+): number | null {
+  const trimmed = entered.trim();
+  if (trimmed === '') return null;
+  const value = Number(trimmed);
+  if (!/^\d+$/.test(trimmed) || value < min || value > max)
+    throw invalid(
+      `/body/${field}`,
+      `must be a whole number from ${min.toLocaleString('en-US')} to ${max.toLocaleString('en-US')}`,
+      'Use digits only.',
+    );
+  return value;
+}

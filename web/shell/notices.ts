@@ -46,6 +46,8 @@ export const NOTICES = {
   'member-removed': 'The member is removed, and their API keys and invitations are revoked.',
   'member-removed-without-keys':
     'The member is removed. Their API keys still work: rotate them, because the person may know them.',
+  'organization-left': 'You have left the organization.',
+  'organization-created': 'The organization is created. You are its owner.',
   'owner-changed': 'The organization has a new owner. You are an administrator.',
   invited: 'The invitation is on its way.',
   'invitation-revoked': 'The invitation is revoked.',

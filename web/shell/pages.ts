@@ -123,12 +123,15 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
   const csrf = createCsrf({ signer: createSigner(signingKey, 'csrf'), cookies, browserSession });
   const views = createViews();
   const paths = new Set<string>();
+  /** Paths of pages, as of routes. */
+  const opened = new Set<string>();
   const shells = createShells(options, paths);
   const sendLivePart = createLiveParts(options);
   await app.register(formbody);
 
   app.addHook('onRoute', (route) => {
     paths.add(route.url);
+    if ([route.method].flat().includes('GET')) opened.add(route.url);
     route.config = { ...route.config, page: true, exemptFromUsageLimit: true };
     route.schema = { ...route.schema, hide: true };
   });
@@ -162,7 +165,14 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
     const { scope, shell } = request;
     const can = (permission: Permission) => scope?.permissions.has(permission) ?? false;
     return {
-      ui: createUi({ csrf: token, problem, form: (request.body ?? {}) as Record<string, unknown> }),
+      ui: createUi({
+        csrf: token,
+        problem,
+        form: (request.body ?? {}) as Record<string, unknown>,
+        action: request.url.split('?')[0] ?? '',
+        isStaff: request.staff !== undefined,
+        next: localPath(request.method === 'GET' ? request.url : formPage(request, opened)),
+      }),
       csrf: token,
       can,
       mayChange: (permission: Permission) => can(permission) && scope?.impersonation === undefined,
@@ -254,7 +264,7 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
         browserSession.endImpersonation(reply);
         return pages.seeOther(reply, '/admin', 'impersonation-ended');
       }
-      const next = request.method === 'GET' ? request.url : formPage(request);
+      const next = request.method === 'GET' ? request.url : formPage(request, opened);
       const query = new URLSearchParams({ next: localPath(next) });
       if (problem.code === 'session_expired') query.set('notice', 'sign-in-again');
       return reply.redirect(`/login?${query}`, 303);
@@ -342,10 +352,12 @@ function noticeOf({ query }: FastifyRequest): string | undefined {
   return typeof notice === 'string' && Object.hasOwn(NOTICES, notice) ? NOTICES[notice as Notice] : undefined;
 }
 
-/** The page that a form is on: `/account/password` belongs to `/account`, and each `/connect/{request}` is a page. */
-function formPage({ url }: FastifyRequest): string {
+/** The page that a form is on: `/settings/policies/preview` belongs to `/settings/policies`, the longest path of a page. */
+function formPage({ url, routeOptions }: FastifyRequest, opened: ReadonlySet<string>): string {
   const [path = '', query] = url.split('?');
-  const page = /^\/connect\/[^/]+/.exec(path)?.[0] ?? `/${path.split('/')[1]}`;
+  const [parts, pattern] = [path.split('/'), (routeOptions.url ?? '').split('/')];
+  while (parts.length > 2 && !opened.has(pattern.slice(0, parts.length).join('/'))) parts.pop();
+  const page = parts.join('/');
   return query === undefined ? page : `${page}?${query}`;
 }
 

@@ -2,7 +2,7 @@ import type { AppError } from '../../platform/errors.ts';
 import { escapeHtml as html } from '../../platform/escape-html.ts';
 import { barChart, type Chart, lineChart, type Tone } from './charts.ts';
 import { formatTime } from './formats.ts';
-import { fieldMessage } from './words.ts';
+import { fieldMessage, otherMessages, pageWords } from './words.ts';
 
 /** What the parts of one page depend on. */
 export interface UiContext {
@@ -11,6 +11,16 @@ export interface UiContext {
   problem: AppError | undefined;
   /** What the person has entered in the rejected form. */
   form: Record<string, unknown>;
+  /** Path to which the rejected form was posted. */
+  action: string;
+  /** Where the person goes on after signing in. */
+  next: string;
+  /** Staff read the words of errors as they are. */
+  isStaff?: boolean;
+  /** Names of the fields that have shown their error. */
+  shown?: Set<string>;
+  /** Before the ids of fields, where a page has the same field twice. */
+  prefix?: string;
 }
 
 export interface FieldOptions {
@@ -39,9 +49,41 @@ export interface ConfirmOptions {
 }
 
 /** The parts of pages that templates print. Each function returns HTML whose values are escaped. */
-export type Ui = ReturnType<typeof createUi>;
+export interface Ui extends ReturnType<typeof createParts> {
+  /**
+   * The same parts for one of several forms of a page: what was wrong with another one does not stand at its fields.
+   *
+   * @param path the form's action, without its query.
+   * @param id a hidden value of the form, if several forms have the action.
+   */
+  of(path: string, id?: string): Ui;
+}
 
-export function createUi({ csrf, problem, form }: UiContext) {
+export function createUi(context: UiContext): Ui {
+  const { form, action, problem, shown = new Set() } = context;
+  return {
+    ...createParts({ ...context, shown }),
+    of(path, id) {
+      const isRejected = action === path && (id === undefined || Object.values(form).includes(id));
+      return createUi({
+        ...context,
+        shown,
+        problem: isRejected ? problem : undefined,
+        prefix: `${[path.slice(1).replaceAll('/', '-'), id].filter(Boolean).join('-')}-`,
+      });
+    },
+  };
+}
+
+function createParts({
+  csrf,
+  problem,
+  form,
+  next,
+  isStaff = false,
+  shown = new Set(),
+  prefix = '',
+}: UiContext) {
   const csrfField = () => `<input type="hidden" name="csrf" value="${html(csrf)}">`;
 
   function enteredOr(name: string, value: unknown): string {
@@ -49,14 +91,20 @@ export function createUi({ csrf, problem, form }: UiContext) {
     return String(entered ?? value ?? '');
   }
 
+  function errorAt(name: string, label: string): string | undefined {
+    const message = problem && fieldMessage(problem, name, label);
+    if (message) shown.add(name);
+    return message;
+  }
+
   /** A label with its input, hint and error. `print` gets the attributes that connect them. */
   function labelled(
     name: string,
     label: string,
-    { hint, id = `field-${name}`, ...options }: FieldOptions,
+    { hint, id = `${prefix}field-${name}`, ...options }: FieldOptions,
     print: (attributes: string) => string,
   ): string {
-    const error = problem && fieldMessage(problem, name, label);
+    const error = errorAt(name, label);
     const described = [hint ? `${id}-hint` : '', error ? `${id}-error` : ''].filter(Boolean).join(' ');
     const attributes = toAttributes({
       id,
@@ -72,6 +120,21 @@ export function createUi({ csrf, problem, form }: UiContext) {
 
   return {
     csrf: csrfField,
+
+    /** What the page says about the rejection, beside what stands at the fields. To be printed after them. */
+    rejection(): string {
+      if (!problem) return '';
+      const { text, remedy } = pageWords(problem, { next, isStaff });
+      const others = otherMessages(problem, shown).map((message) => `<li>${html(message)}</li>`);
+      const link =
+        remedy?.href && `<p><a class="button" href="${html(remedy.href)}">${html(remedy.text)}</a></p>`;
+      return (
+        `<div class="problem" role="alert" tabindex="-1"><p>${html(text)}</p>` +
+        (others.length > 0 ? `<ul>${others.join('')}</ul>` : '') +
+        (link ?? (remedy ? `<p>${html(remedy.text)}</p>` : '')) +
+        '</div>'
+      );
+    },
 
     field(name: string, label: string, { value, type = 'text', ...options }: FieldOptions = {}): string {
       // A password is typed again.
@@ -121,10 +184,13 @@ export function createUi({ csrf, problem, form }: UiContext) {
       { value = 'on', checked = false, hint, ...options }: FieldOptions = {},
     ): string {
       const entered = problem ? [form[name]].flat().includes(value) : checked;
-      const attributes = toAttributes({ name, value, checked: entered, ...options });
+      const error = errorAt(name, label);
+      const id = `${prefix}field-${name}-error`;
+      const wrong = error ? { 'aria-invalid': 'true', 'aria-describedby': id } : {};
+      const attributes = toAttributes({ name, value, checked: entered, ...options, ...wrong });
       return `<label class="check"><input type="checkbox"${attributes}> <span>${html(label)}${
         hint ? ` <small>${html(hint)}</small>` : ''
-      }</span></label>`;
+      }</span></label>${error ? `<p class="field-error" id="${html(id)}">${html(error)}</p>` : ''}`;
     },
 
     /** A button that opens a dialog with a form. For everything that cannot be taken back. */

@@ -108,7 +108,7 @@ export const impersonationPages =
           });
         if (begun instanceof AppError) return show(request, reply, params.id, begun);
         browserSession.startImpersonation(reply, begun);
-        return pages.seeOther(reply, `/organization?org=${params.id}`);
+        return pages.seeOther(reply, `/overview?org=${params.id}`);
       },
     );
 

@@ -244,7 +244,7 @@ export const endpointPages =
     app.get(
       '/webhooks/:id/replay',
       {
-        config: change,
+        config: { ...change, impersonation: 'never' },
         schema: {
           operationId: 'pages.webhookReplay',
           params: EndpointParams,

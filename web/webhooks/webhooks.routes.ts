@@ -104,7 +104,7 @@ export const webhookPages =
     app.get(
       '/webhooks/new',
       {
-        config: { permission: 'webhooks:manage' },
+        config: { permission: 'webhooks:manage', impersonation: 'never' },
         schema: { operationId: 'pages.newWebhook', querystring: OrganizationQuery },
       },
       async (request, reply) => showForm(request, reply, {}),
@@ -121,7 +121,7 @@ export const webhookPages =
     app.get(
       '/webhooks/:id/edit',
       {
-        config: { permission: 'webhooks:manage' },
+        config: { permission: 'webhooks:manage', impersonation: 'never' },
         schema: { operationId: 'pages.editWebhook', params: EndpointParams, querystring: OrganizationQuery },
       },
       async (request, reply) =>

@@ -64,8 +64,8 @@ test('a link that was used leads to the form for address and password', async ()
 test('an organization is closed with its name and recovered on the account page', async () => {
   const { email, organizationId } = await createAccountQuickly(app);
   const browser = await signedIn(email);
-  await browser.open('/organization');
-  const action = `/organization/close?org=${organizationId}`;
+  await browser.open('/settings/closing');
+  const action = '/settings/closing';
   const wrong = await browser.submit(action, { name: 'Another' });
   expect(wrong.statusCode).toBe(400);
   expect(wrong.body).toContain('must be the name of the organization');
@@ -73,17 +73,17 @@ test('an organization is closed with its name and recovered on the account page'
   expect(browser.path).toBe('/account?notice=organization-closed');
   expect(closed.body).toContain('Closed organizations');
   await browser.submit('/account/organizations/recover', {});
-  expect(browser.path).toBe(`/organization?org=${organizationId}&notice=organization-recovered`);
+  expect(browser.path).toBe(`/settings?org=${organizationId}&notice=organization-recovered`);
 });
 
 test('an organization is closed and recovered only after a fresh sign-in, which the page asks for', async () => {
-  const { email, organizationId, userId } = await createAccountQuickly(app);
+  const { email, userId } = await createAccountQuickly(app);
   const browser = await signedIn(email);
-  await browser.open('/organization');
+  await browser.open('/settings/closing');
   await query(
     app.worker,
     sql`update sessions set authenticated_at = now() - interval '1 hour' where user_id = ${userId}`,
   );
-  await browser.submit(`/organization/close?org=${organizationId}`, { name: 'Test' });
+  await browser.submit('/settings/closing', { name: 'Test' });
   expect(browser.path).toContain('notice=sign-in-again');
 });

@@ -64,11 +64,11 @@ describe('passkeys on pages', () => {
     const { authenticator, registered } = await enroll(await signedIn(await createAccountQuickly(app)));
     expect(registered.body).toContain('Your recovery codes');
     const browser = createPageClient(app);
-    const { body } = await browser.open('/login?next=/organization');
+    const { body } = await browser.open('/login?next=/settings');
     const { csrf, options } = await requestOptions(browser, body, '/login/passkey/options');
     const response = JSON.stringify(authenticator.authenticate(options));
-    const signed = await browser.post('/login/passkey', { csrf, response, next: '/organization' });
-    expect([signed.statusCode, signed.headers.location]).toEqual([303, '/organization']);
+    const signed = await browser.post('/login/passkey', { csrf, response, next: '/settings' });
+    expect([signed.statusCode, signed.headers.location]).toEqual([303, '/settings']);
     const elsewhere = JSON.stringify(authenticator.authenticate(options));
     const replayed = await browser.post('/login/passkey', {
       csrf,
@@ -143,9 +143,9 @@ describe('passkeys on pages', () => {
 
 describe('providers on pages', () => {
   test('have a button on the login page that leads to the provider', async () => {
-    const { body } = await createPageClient(app).open('/login?next=/organization');
+    const { body } = await createPageClient(app).open('/login?next=/settings');
     const [, link = ''] = /<a class="button" href="([^"]*)">Continue with Forge</.exec(body) ?? [];
-    expect(link).toBe('/api/v1/auth/oauth/forge?redirect_to=%2Forganization');
+    expect(link).toBe('/api/v1/auth/oauth/forge?redirect_to=%2Fsettings');
     const started = await app.app.inject({ method: 'GET', url: link, headers: { accept: 'text/html' } });
     expect(started.headers.location).toContain(`${provider.issuer}/authorize?`);
     expect((await createPageClient(app).open('/signup')).body).toContain('Continue with Forge');

@@ -99,13 +99,13 @@ ${relayState === null ? '' : `<input type="hidden" name="RelayState" value="${re
 
   test('signs in a person who begins here, across sites', async () => {
     const page = await newPage();
-    await page.goto(`${origin}/login/sso?next=/organization`);
+    await page.goto(`${origin}/login/sso?next=/settings`);
     await page.getByLabel('Organization').fill(organizationId);
     await page.getByRole('button', { name: 'Continue' }).click();
     await page.waitForURL(`${providerOrigin()}/**`);
     await page.getByRole('button', { name: 'Continue' }).click();
-    await page.waitForURL(`${origin}/organization`);
-    await page.getByText('viewer').locator('visible=true').first().waitFor();
+    await page.waitForURL(`${origin}/settings`);
+    await page.getByRole('heading', { name: 'Settings' }).waitFor();
     const cookies = await page.context().cookies(origin);
     expect(cookies.find(({ name }) => name === 'session')).toMatchObject({ httpOnly: true, sameSite: 'Lax' });
     expect(complaints).toEqual([]);

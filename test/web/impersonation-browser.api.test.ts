@@ -37,10 +37,10 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
     await page.getByRole('button', { name: 'Begin' }).click();
     const banner = page.getByRole('complementary', { name: 'Impersonation' });
     await banner.getByText('You see this organization as staff').waitFor();
-    await page.getByRole('link', { name: 'Approvals' }).click();
+    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Approvals' }).click();
     await page.getByRole('link', { name: 'Offer' }).click();
     await banner.waitFor();
-    const difference = page.getByRole('region', { name: /What differs/ });
+    const difference = page.getByRole('region', { name: /Changed since/ });
     expect(await difference.locator('del').allTextContents()).toEqual(['Removed: our price is 10.']);
     expect(await difference.locator('ins').allTextContents()).toEqual(['Added: our price is 20.']);
     await page.getByText('This message waits for the decision of a person of the organization.').waitFor();
@@ -52,7 +52,7 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
     await banner.getByRole('button', { name: 'End' }).click();
     await page.waitForURL(/\/admin/);
     expect((await context.cookies()).map(({ name }) => name)).not.toContain('impersonation');
-    await page.goto(`${origin}/organization?org=${organizationId}`);
+    await page.goto(`${origin}/settings?org=${organizationId}`);
     expect(await banner.count()).toBe(0);
     await context.close();
   });

@@ -24,7 +24,7 @@ const linkTo = async (email: string) => {
 async function createOwner() {
   const account = await createAccount(app);
   const browser = await signedIn(account.email);
-  await browser.open('/organization');
+  await browser.open('/settings');
   const { id } = (await app.call('/org', { token: account.apiKey })).json();
   return { ...account, browser, org: `?org=${id}`, organizationId: id as string };
 }
@@ -33,8 +33,8 @@ describe('the page of an organization', () => {
   test('invites a person, who accepts on the page of the link', async () => {
     const { browser, org } = await createOwner();
     const email = newAddress();
-    await browser.open(`/organization${org}`);
-    const invited = await browser.submit(`/organization/invitations${org}`, { email, role: 'developer' });
+    await browser.open('/members');
+    const invited = await browser.submit(`/members/invitations`, { email, role: 'developer' });
     expect(invited.body).toContain(email);
     const guest = createPageClient(app);
     const link = await linkTo(email);
@@ -44,16 +44,16 @@ describe('the page of an organization', () => {
     expect(weak.statusCode).toBe(400);
     expect(weak.body).toContain('role="alert"');
     const accepted = await guest.submit('/invitations/accept', { name: 'Grace', password: PASSWORD });
-    expect(guest.path).toBe(`/organization${org}`);
-    expect(accepted.body).toContain('developer');
+    expect(guest.path).toBe(`/overview${org}`);
+    expect(accepted.statusCode).toBe(200);
     expect((await createPageClient(app).open(link)).body).toContain('accepted already');
   });
 
   test('leads a person with an account through the sign-in, and to nothing with another account', async () => {
     const { browser, org } = await createOwner();
     const account = await createAccount(app);
-    await browser.open(`/organization${org}`);
-    await browser.submit(`/organization/invitations${org}`, { email: account.email, role: 'viewer' });
+    await browser.open('/members');
+    await browser.submit(`/members/invitations`, { email: account.email, role: 'viewer' });
     const link = await linkTo(account.email);
     const other = await signedIn((await createAccount(app)).email);
     const refused = await other.open(link);
@@ -67,42 +67,42 @@ describe('the page of an organization', () => {
     await guest.submit('/login', { email: account.email, password: PASSWORD });
     expect(guest.path).toBe(link);
     await guest.submit('/invitations/accept');
-    expect(guest.path).toBe(`/organization${org}`);
+    expect(guest.path).toBe(`/overview${org}`);
   });
 
   test('revokes an invitation', async () => {
-    const { browser, org } = await createOwner();
+    const { browser } = await createOwner();
     const email = newAddress();
-    await browser.open(`/organization${org}`);
-    const invited = await browser.submit(`/organization/invitations${org}`, { email, role: 'viewer' });
+    await browser.open('/members');
+    const invited = await browser.submit(`/members/invitations`, { email, role: 'viewer' });
     expect(invited.body).toContain(email);
-    await browser.submit(`/organization/invitations/revoke${org}`);
-    expect(browser.path).toBe(`/organization${org}&notice=invitation-revoked`);
+    await browser.submit(`/members/invitations/revoke`);
+    expect(browser.path).toBe('/members?notice=invitation-revoked');
     expect((await createPageClient(app).open(await linkTo(email))).body).toContain('was revoked');
   });
 
   test('changes its name, and names what is wrong', async () => {
-    const { browser, org } = await createOwner();
+    const { browser } = await createOwner();
     const slug = `s${Date.now().toString(36)}`;
-    await browser.open(`/organization${org}`);
-    const saved = await browser.submit(`/organization/settings${org}`, { name: 'Engines & Sons', slug });
+    await browser.open('/settings');
+    const saved = await browser.submit(`/settings`, { name: 'Engines & Sons', slug });
     expect(saved.body).toContain('Engines &amp; Sons');
-    const refused = await browser.submit(`/organization/settings${org}`, { name: 'Engines', slug: 'admin' });
+    const refused = await browser.submit(`/settings`, { name: 'Engines', slug: 'admin' });
     expect(refused.statusCode).toBe(400);
     expect(refused.body).toContain('role="alert"');
   });
 
   test('hands the organization over', async () => {
-    const { browser, org, organizationId, userId } = await createOwner();
+    const { browser, organizationId, userId } = await createOwner();
     const guest = await createAccount(app);
     await query(
       app.worker,
       sql`insert into members (org_id, user_id, role, created_at)
       values (${organizationId}, ${guest.userId}, 'admin', now()) returning user_id`,
     );
-    await browser.open(`/organization${org}`);
-    await browser.submit(`/organization/owner${org}`, { user_id: guest.userId });
-    expect(browser.path).toBe(`/organization${org}&notice=owner-changed`);
+    await browser.open('/members');
+    await browser.submit(`/members/owner`, { user_id: guest.userId });
+    expect(browser.path).toBe('/members?notice=owner-changed');
     const roles = await query<{ role: string }>(
       app.worker,
       sql`select role from members where org_id = ${organizationId} and user_id = ${userId}`,
@@ -111,13 +111,13 @@ describe('the page of an organization', () => {
   });
 
   test('takes no form without its token, from whatever site', async () => {
-    const { browser, org } = await createOwner();
+    const { browser } = await createOwner();
     for (const [path, fields] of [
-      ['invitations', { email: newAddress(), role: 'admin' }],
-      ['settings', { name: 'x', slug: 'xy' }],
-      ['owner', { user_id: 'usr_x' }],
+      ['/members/invitations', { email: newAddress(), role: 'admin' }],
+      ['/settings', { name: 'x', slug: 'xy' }],
+      ['/members/owner', { user_id: 'usr_x' }],
     ] as const)
-      expect((await browser.post(`/organization/${path}${org}`, fields)).statusCode).toBe(403);
+      expect((await browser.post(path, fields)).statusCode).toBe(403);
     expect((await createPageClient(app).post('/invitations/accept', { token: 'x' })).statusCode).toBe(403);
   });
 });

@@ -12,7 +12,7 @@ describe('the page of policies for sending', () => {
     const browser = createPageClient(app);
     const { token } = await createTestSession(app.worker, organization.ownerId);
     browser.cookies.set('session', token);
-    const at = `/organization/sending-policies?org=${organization.organizationId}`;
+    const at = '/settings/sending';
     const policies = async () => (await app.call('/org/policies', { token })).json();
     return { browser, at, policies, token };
   };
@@ -28,9 +28,8 @@ describe('the page of policies for sending', () => {
   test('shows and changes them, and leaves the other policies as they are', async () => {
     const { browser, at, policies, token } = await arrangeOwner();
     await app.call('/org/policies', { method: 'PATCH', token, body: { session_max_age_hours: 8 } });
-    const page = await browser.open(
-      (await browser.open('/organization')).body.match(/\/organization\/sending-policies[^"]*/)?.[0] ?? '',
-    );
+    const page = await browser.open('/organization/sending-policies');
+    expect(browser.path).toBe(at);
     expect(page.body).toContain('A person approves');
     const saved = await browser.submit(at, FORM);
     expect(saved.body).toContain('Saved.');
@@ -65,6 +64,6 @@ describe('the page of policies for sending', () => {
     const userId = await createTestUser(app.worker, { organizationId, role: 'developer' });
     const browser = createPageClient(app);
     browser.cookies.set('session', (await createTestSession(app.worker, userId)).token);
-    expect((await browser.open('/organization/sending-policies')).statusCode).toBe(403);
+    expect((await browser.open('/settings/sending')).statusCode).toBe(403);
   });
 });

@@ -29,10 +29,10 @@ beforeEach(async () => {
   organization = await createSsoOrganization(app);
   owner = createPageClient(app);
   owner.cookies.set('session', organization.ownerSession);
-  path = `/organization/sso?org=${organization.organizationId}`;
+  path = `/settings/single-sign-on?org=${organization.organizationId}`;
 });
 
-const action = (name: string) => `/organization/sso/${name}?org=${organization.organizationId}`;
+const action = (name: string) => `/settings/single-sign-on/${name}`;
 
 /** Opens the link of the page that sends a browser to the identity provider, signs in there and comes back. */
 async function signInAtProvider(browser: PageClient, html: string, login: string) {
@@ -57,7 +57,7 @@ async function setUp() {
   const page = await owner.open(path);
   expect(page.body).toContain('test, passed');
   const activated = await owner.submit(action('activate'));
-  expect(activated.body).toContain('OIDC, active');
+  expect(activated.body).toMatch(/<small>OIDC<\/small> <span class="badge good">active</);
 }
 
 async function signIn(browser: PageClient, login: string) {
@@ -72,8 +72,9 @@ describe('single sign-on by pages', () => {
     const browser = createPageClient(app);
     await signIn(browser, `grace@${organization.domain}`);
     expect(browser.path).toBe('/overview');
-    const page = await browser.open('/organization');
-    expect(page.body).toContain('Your role is <strong>viewer</strong>');
+    const page = await browser.open('/settings');
+    expect(page.statusCode).toBe(200);
+    expect(page.body).not.toContain('<form method="post" action="/settings">');
   });
 
   test('is linked with an existing account after a sign-in to it', async () => {
@@ -92,7 +93,7 @@ describe('single sign-on by pages', () => {
     const again = createPageClient(app);
     const linked = await signIn(again, email);
     expect(linked.body).toContain('Choose an organization');
-    expect((await again.open('/account')).body).toContain(`<strong>${email}</strong>`);
+    expect((await again.open('/account')).body).toContain(`<strong dir="auto">${email}</strong>`);
   });
 
   test('by SAML is set up from metadata, and shows what the identity provider has to know', async () => {
@@ -106,7 +107,7 @@ describe('single sign-on by pages', () => {
     };
     await owner.open(path);
     const created = await owner.submit(action('saml'), fields);
-    expect(created.body).toContain('SAML, draft');
+    expect(created.body).toMatch(/<small>SAML<\/small> <span class="badge neutral">draft</);
     expect(created.body).toMatch(/\/api\/v1\/auth\/sso\/saml\/sso_\w+\/acs/);
     const refused = await owner.submit(action('saml'), { ...fields, idp_metadata_xml: '<a/>' });
     expect(refused.statusCode).toBe(400);
@@ -149,7 +150,7 @@ describe('single sign-on by pages', () => {
       domains: organization.domain,
     });
     expect(pending.body).toContain('<strong>Pending changes</strong>');
-    expect(pending.body).toContain('OIDC, active');
+    expect(pending.body).toMatch(/<small>OIDC<\/small> <span class="badge good">active</);
     const discarded = await owner.submit(action('discard'));
     expect(discarded.body).not.toContain('<strong>Pending changes</strong>');
     expect((await owner.submit(action('refresh'))).statusCode).toBe(200);
@@ -168,7 +169,7 @@ describe('single sign-on by pages', () => {
     });
     await activateUntested(app, organization.token, saml);
     const page = await owner.open(path);
-    expect(page.body).toMatch(/Its last certificate ends on \d{4}-/);
+    expect(page.body).toMatch(/Its last certificate ends <local-time><time datetime="\d{4}-/);
     expect(page.body).toContain('<strong>1</strong> member has not linked yet');
     const stranger = createPageClient(app);
     await stranger.open('/login/former');
@@ -201,7 +202,7 @@ describe('single sign-on by pages', () => {
       default_role: 'viewer',
     });
     expect(refused.statusCode).toBe(400);
-    expect(refused.body).toContain('<li>issuer ');
+    expect(refused.body).toContain('id="settings-single-sign-on-oidc-field-issuer-error">');
     await browser.open('/login/link');
     expect(browser.path).toMatch(/^\/login\?next=/);
   });

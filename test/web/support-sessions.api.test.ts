@@ -85,9 +85,14 @@ describe('a support session', () => {
     }
     expect(seen).toEqual(
       expect.arrayContaining([
-        '/organization',
-        '/organization/sso',
-        '/organization/sending-policies',
+        '/members',
+        '/settings',
+        '/settings/environments',
+        '/settings/policies',
+        '/settings/retention',
+        '/audit-log',
+        '/settings/single-sign-on',
+        '/settings/sending',
         '/approvals',
         '/approvals/:id',
       ]),
@@ -97,13 +102,15 @@ describe('a support session', () => {
   test('shows roles and policies as text', async () => {
     const world = await arrange();
     const browser = await beginSupportSession(world, { write: false });
-    const page = await browser.open(`/organization?org=${world.organizationId}`);
-    expect(page.body).toMatch(/<small>[^<]*, developer, since/);
-    expect(page.body).toMatch(/new@people.example<\/strong> <small>viewer/);
-    expect(page.body).toContain('<dt>Calls from</dt><dd>0.0.0.0/0, ::/0</dd>');
-    expect(page.body).not.toContain('Your role is');
-    expect(page.body).not.toContain('Close the organization');
-    const policies = await browser.open(`/organization/sending-policies?org=${world.organizationId}`);
+    const org = `?org=${world.organizationId}`;
+    const members = await browser.open(`/members${org}`);
+    expect(members.body).toContain('<td data-label="Role">developer</td>');
+    expect(members.body).toMatch(/new@people.example<\/td><td data-label="Role">viewer/);
+    const access = await browser.open(`/settings/policies${org}`);
+    expect(access.body).toContain('<dt>Calls from</dt><dd>0.0.0.0/0, ::/0</dd>');
+    expect(access.body).not.toContain('/settings/closing');
+    expect((await browser.open(`/settings/closing${org}`)).statusCode).toBe(403);
+    const policies = await browser.open(`/settings/sending?org=${world.organizationId}`);
     expect(policies.body).toMatch(/<dt>Approval [^<]*<\/dt><dd>always<\/dd>/);
   });
 
@@ -111,10 +118,16 @@ describe('a support session', () => {
     const world = await arrange();
     const browser = createPageClient(app);
     browser.cookies.set('session', world.session);
-    const page = await browser.open(`/organization?org=${world.organizationId}`);
-    const paths = actionsOf(page.body).map((to) => to?.split('?')[0]);
-    for (const path of ['members/role', 'invitations', 'keys', 'policies', 'settings', 'close'])
-      expect(paths).toContain(`/organization/${path}`);
+    for (const [path, action] of [
+      ['/members', '/members/role'],
+      ['/members', '/members/invitations'],
+      ['/settings', '/settings'],
+      ['/settings/policies', '/settings/policies'],
+      ['/settings/closing', '/settings/closing'],
+    ] as const) {
+      const page = await browser.open(`${path}?org=${world.organizationId}`);
+      expect(actionsOf(page.body).map((to) => to?.split('?')[0])).toContain(action);
+    }
     const draft = await browser.open(`/approvals/${world.draftId}?org=${world.organizationId}`);
     expect(draft.body).toContain('Approve and send');
   });
@@ -135,11 +148,15 @@ describe('a suspended organization', () => {
     const browser = createPageClient(app);
     browser.cookies.set('session', world.session);
     const banner = 'This organization has been suspended';
-    const path = `/organization?org=${organizationId}`;
+    const path = `/settings?org=${organizationId}`;
     expect((await browser.open(path)).body).not.toContain(banner);
     await suspend(organizationId, 'payment', staff.token);
     await suspend(organizationId, 'policy', staff.token);
-    for (const url of [path, `/approvals?org=${organizationId}`, `/organization/sso?org=${organizationId}`]) {
+    for (const url of [
+      path,
+      `/approvals?org=${organizationId}`,
+      `/settings/single-sign-on?org=${organizationId}`,
+    ]) {
       const { body } = await browser.open(url);
       expect(body).toMatch(
         /has been suspended<\/strong> since [\d-]+, because a payment is overdue, and because its use does not follow/,
@@ -149,7 +166,7 @@ describe('a suspended organization', () => {
       // Without billing there is nothing to pay on a page.
       expect(body).not.toContain('Pay the open invoice');
     }
-    expect((await browser.open('/account')).body).toContain('(owner, suspended)');
+    expect((await browser.open('/account')).body).toContain('>suspended</span>');
     await suspend(organizationId, 'payment', staff.token, 'reinstate');
     expect((await browser.open(path)).body).not.toContain('a payment is overdue');
     await suspend(organizationId, 'policy', staff.token, 'reinstate');
@@ -162,7 +179,7 @@ describe('a suspended organization', () => {
     await suspend(other.organizationId, 'abuse', staff.token);
     const browser = createPageClient(app);
     browser.cookies.set('session', world.session);
-    const page = await browser.open(`/organization?org=${world.organizationId}`);
+    const page = await browser.open(`/settings?org=${world.organizationId}`);
     expect(page.body).not.toContain('aria-label="Suspension"');
   });
 });

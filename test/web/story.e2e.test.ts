@@ -100,7 +100,7 @@ interface StoredEmail {
     await heading(page, 'Your recovery codes');
     await page.context().clearCookies();
     await page.addInitScript('PublicKeyCredential.isConditionalMediationAvailable = async () => false');
-    await page.goto(`${origin}/login?next=/organization`);
+    await page.goto(`${origin}/login?next=/settings`);
     await click(page, 'Sign in with a passkey');
     await heading(page, `Engines ${unique}`);
 
@@ -116,7 +116,7 @@ interface StoredEmail {
 
     // Set up single sign-on, test and activate it.
     await verifyDomain(organization.id);
-    await page.goto(`${origin}/organization/sso?org=${organization.id}`);
+    await page.goto(`${origin}/settings/single-sign-on?org=${organization.id}`);
     const oidc = page.locator('section', {
       has: page.getByRole('heading', { name: 'Set up OpenID Connect' }),
     });
@@ -130,12 +130,12 @@ interface StoredEmail {
     await click(page, 'Test Staff accounts');
     await signInAtProvider(page, `tester@${SSO_DOMAIN}`);
     await heading(page, 'The test passed');
-    await page.goto(`${origin}/organization/sso?org=${organization.id}`);
+    await page.goto(`${origin}/settings/single-sign-on?org=${organization.id}`);
     await click(page, 'Activate Staff accounts');
     await page.getByText('OIDC, active').waitFor();
 
     // From now on a person approves what keys send.
-    await page.goto(`${origin}/organization/sending-policies?org=${organization.id}`);
+    await page.goto(`${origin}/settings/sending?org=${organization.id}`);
     await page.getByLabel('A person approves what API keys and mail programs send').selectOption('all');
     await click(page, 'Save the policies');
     await page.getByText('Saved.').waitFor();
@@ -185,7 +185,7 @@ interface StoredEmail {
       actor: { kind: 'user', name: 'Grace Hopper' },
       reason: 'Looks right',
     });
-    await page.goto(`${origin}/organization?org=${organization.id}`);
+    await page.goto(`${origin}/settings?org=${organization.id}`);
     await page.getByRole('cell', { name: 'Grace Hopper' }).first().waitFor();
     expect(complaints).toEqual([]);
 
