@@ -72,6 +72,31 @@ describe('the list of drafts', () => {
   });
 });
 
+describe('the environments', () => {
+  test('have their own lists, and the switch of the frame leads to each', async () => {
+    const { browser, organization, make } = await arrange();
+    const { sandboxEnvironmentId, token } = organization;
+    const sandbox = await createInbox(app.worker, organization, { environmentId: sandboxEnvironmentId });
+    await make({ subject: 'Of production' });
+    const made = await app.call(`/inboxes/${sandbox.id}/drafts`, {
+      method: 'POST',
+      token,
+      headers: { 'x-env-id': sandboxEnvironmentId },
+      body: { subject: 'Of the sandbox' },
+    });
+    expect(made.statusCode).toBe(201);
+    const env = `?env=${sandboxEnvironmentId}`;
+    const production = await browser.open('/drafts');
+    expect(production.body).toContain(`href="/overview${env}"`);
+    expect(production.body).toContain('Of production');
+    expect(production.body).not.toContain('Of the sandbox');
+    const page = await browser.open(`/drafts${env}`);
+    expect(page.body).not.toContain('Of production');
+    expect(page.body).toContain(`href="/drafts/${made.json().id}${env}"`);
+    expect(page.body).toMatch(/href="\/overview\?env=env_[^"]*"[^>]*>\s*<bdi>production/);
+  });
+});
+
 describe('a draft', () => {
   test('is changed in the fields that the person changed, and only there', async () => {
     const { browser, make, get } = await arrange();
