@@ -84,6 +84,9 @@ describe('mail', () => {
     });
     expect((await run('inboxes')).json).toEqual([expect.objectContaining({ id: inbox.id })]);
     expect((await run('inboxes', 'show', inbox.email)).json).toMatchObject({ id: inbox.id });
+    const paused = await run('inboxes', 'pause', inbox.email, '--reason', 'It answers itself');
+    expect(paused.json).toMatchObject({ send_paused: true, send_paused_reason: 'It answers itself' });
+    expect((await run('inboxes', 'resume', inbox.email)).json).toMatchObject({ send_paused: false });
 
     const sent = await cli.run(['send', '--to', 'ada@people.example', '--subject', 'Piped', '--wait'], {
       env: environment(),

@@ -114,6 +114,18 @@ describe('own limits', () => {
     expect((await limits()).counters.webhook_deliveries.own_limit).toBeNull();
   });
 
+  test('are bounded without a limit of the plan, too', async () => {
+    await app.worker.db
+      .updateTable('organizations')
+      .set({ tier: 'enterprise' })
+      .where('id', '=', person.organizationId)
+      .execute();
+    await browser.open('/usage');
+    const page = await browser.submit('/usage/limits', { own_storage_bytes: '999999999999' });
+    expect(page.statusCode).toBe(400);
+    expect(page.body).toContain('id="field-own_storage_bytes-error"');
+  });
+
   test('say that nothing was changed', async () => {
     await browser.open('/usage');
     const page = await browser.submit('/usage/limits', {});

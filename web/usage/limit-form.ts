@@ -54,8 +54,9 @@ export function readLimitForm(
     const newOwn = entered[`own_${counter}`] ?? own;
     const newWarn = entered[`warn_${counter}`] ?? warn;
     const limit = newOwn === '' ? null : Number(newOwn);
-    if (limit !== null && allowed !== null && limit > allowed)
-      throw invalid(`/body/own_${counter}`, `must be at most ${allowed}`, 'Ask for more below.');
+    const most = allowed ?? Math.floor(Number.MAX_SAFE_INTEGER / unitOf(counter));
+    if (limit !== null && limit > most)
+      throw invalid(`/body/own_${counter}`, `must be at most ${most}`, 'Enter a lower limit, or none.');
     if (newWarn !== '' && Number(newWarn) < 1)
       throw invalid(`/body/warn_${counter}`, 'must be from 1 to 99', 'Leave it empty for 80 %.');
     const change = {
