@@ -62,7 +62,7 @@ export function benchApi(): Promise<void> {
 }
 
 /** Sends start workflows, which no worker runs. */
-async function withTemporal(work: (address: string) => Promise<void>): Promise<void> {
+export async function withTemporal(work: (address: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'agent-email-bench-'));
   const cacheDir = resolve(import.meta.dirname, '../.cache/temporal');
   const temporal = await startTemporal({
@@ -93,7 +93,7 @@ async function benchCalls(database: BenchDatabase, temporalAddress: string): Pro
     console.table(table);
   } finally {
     agent.destroy();
-    await Promise.all([stop(ours), stop(floor)]);
+    await Promise.all([stopServer(ours), stopServer(floor)]);
   }
 }
 
@@ -245,7 +245,7 @@ async function send(
   return promise;
 }
 
-async function startServer(
+export async function startServer(
   script: string,
   { apiUrl, workerUrl }: BenchDatabase,
   temporalAddress: string,
@@ -275,7 +275,7 @@ async function startServer(
 /** For profiles: BENCH_NODE_OPTIONS="--cpu-prof --cpu-prof-dir=/tmp/profiles". */
 const SERVER_OPTIONS = process.env.BENCH_NODE_OPTIONS?.split(' ') ?? [];
 
-async function stop({ child }: Server): Promise<void> {
+export async function stopServer({ child }: Server): Promise<void> {
   if (child.exitCode !== null) return;
   child.kill('SIGTERM');
   await once(child, 'exit');

@@ -11,9 +11,10 @@ import { benchRetention } from './retention.ts';
 import { benchScale } from './scale.ts';
 import { benchSearch } from './search.ts';
 import { benchSend } from './send.ts';
+import { benchWeb } from './web.ts';
 import { benchWebhooks } from './webhooks.ts';
 
-/** `npm run bench` runs all benches, `npm run bench -- send` one. BENCH_MESSAGES sets the size (1,000; api: 5,000; flood: 6,000). */
+/** `npm run bench` runs all benches, `npm run bench -- send` one. BENCH_MESSAGES sets the size (1,000; api: 5,000; flood: 6,000; web: 100,000). */
 const BENCHES: Record<string, () => Promise<void>> = {
   send: benchSend,
   api: benchApi,
@@ -27,6 +28,7 @@ const BENCHES: Record<string, () => Promise<void>> = {
   scale: benchScale,
   metrics: benchMetrics,
   webhooks: benchWebhooks,
+  web: benchWeb,
   export: benchExport,
   neighbors: benchNeighbors,
 };

@@ -1,6 +1,6 @@
 import nodemailer, { type SendMailOptions } from 'nodemailer';
 import pg from 'pg';
-import { CONVERSATIONS, type Conversation, DECEIVING_HTML, INBOXES } from './demo-mail.ts';
+import { CONVERSATIONS, type Conversation, CUSTOMERS, DECEIVING_HTML, INBOXES } from './demo-mail.ts';
 import type { FirstRun } from './first-run.ts';
 
 /** A call of the API. */
@@ -14,6 +14,7 @@ const TIMEOUT_MS = 60_000;
 /** An endpoint is failing from its tenth failure in a row on. */
 const FAILURES = 10;
 const HOURS_OF_MAIL = 22;
+const ORDERS_BETWEEN = 6;
 /** Made at the end. */
 const UNUSED_KEY = 'Importer of last year';
 
@@ -92,7 +93,10 @@ async function fill(filling: Filling): Promise<void> {
         client_id: clientId(username),
       }),
     );
-  for (const conversation of CONVERSATIONS) await hold(filling, inboxes, conversation);
+  for (const [index, conversation] of CONVERSATIONS.entries()) {
+    await hold(filling, inboxes, conversation);
+    await confirmOrders(call, inboxes.get('orders')?.id ?? '', 4700 + index * ORDERS_BETWEEN);
+  }
   await addWaitingThings(filling, inboxes);
   await settle(filling);
   await spreadOverTheDay(filling.database, service);
@@ -242,6 +246,20 @@ async function addFailuresOfCalls({ service }: Filling): Promise<void> {
     });
 }
 
+/** Mail without an answer, between conversations. */
+async function confirmOrders(call: Call, inboxId: string, first: number): Promise<void> {
+  const numbers = Array.from({ length: ORDERS_BETWEEN }, (_, index) => first + index);
+  await Promise.all(
+    numbers.map((number) =>
+      call('POST', `/inboxes/${inboxId}/messages`, {
+        to: [CUSTOMERS[number % CUSTOMERS.length]],
+        subject: `Your order ${number}`,
+        text_body: `Thank you for order ${number}. It leaves our warehouse within two days.\n\nOrder agent`,
+      }),
+    ),
+  );
+}
+
 /** Until deliveries and outcomes have arrived, so that nothing changes after the times are spread. */
 async function settle({ database, service }: Filling): Promise<void> {
   await waitFor(async () => {
@@ -253,13 +271,13 @@ async function settle({ database, service }: Filling): Promise<void> {
   });
 }
 
-/** Moves the mail of a minute over the last hours, in its order, and counts it there: a chart of one minute shows nothing. */
+/** Moves the mail of a minute over the last hours, in its order, and counts it there: a chart of one minute shows nothing. The mail comes in two waves. */
 async function spreadOverTheDay(database: pg.Client, { org_id }: FirstRun): Promise<void> {
   await database.query('begin');
   await database.query(
     `create temporary table demo_shift on commit drop as
-     select id, (1 - percent_rank() over (order by id)) * interval '${HOURS_OF_MAIL} hours' as shift
-     from messages where org_id = $1`,
+     select id, (1 - rank - 0.07 * sin(rank * 4 * pi())) * interval '${HOURS_OF_MAIL} hours' as shift
+     from (select id, percent_rank() over (order by id) as rank from messages where org_id = $1) ranked`,
     [org_id],
   );
   await database.query(

@@ -5,6 +5,7 @@ export const INBOXES = [
   { username: 'billing', name: 'Billing agent' },
   { username: 'recruiting', name: 'Recruiting agent' },
   { username: 'research', name: 'Research agent' },
+  { username: 'orders', name: 'Order agent' },
 ] as const;
 
 type Username = (typeof INBOXES)[number]['username'];
@@ -123,6 +124,14 @@ export const CONVERSATIONS: readonly Conversation[] = [
       { from: MARGARET, text: 'Perfect, thanks.' },
     ],
   },
+];
+
+export const CUSTOMERS = [
+  'katherine@people.example',
+  'margaret@people.example',
+  'frances@people.example',
+  'edsger@people.example',
+  'barbara@people.example',
 ];
 
 /** Words for the agent that a person does not see. */
