@@ -9,6 +9,7 @@ import { createPageClient } from '../support/page-client.ts';
 import { query } from '../support/query.ts';
 import { useObjectStorage, useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
+import { createStaff } from '../support/staff.ts';
 
 const s3 = useObjectStorage();
 const app = useTestApp(() => ({ config: { TRUST_PROXY: '127.0.0.1', ...s3.environment } }));
@@ -120,6 +121,17 @@ describe('the page of a conversation', () => {
     expect(page.body).toContain(`/inboxes/${inbox.id}/compose?reply_to=`);
   });
 
+  test('whose messages are all hidden leads to them', async () => {
+    const { browser, receive, token } = await arrange();
+    const message = await receive(mail({ Subject: 'Prize' }));
+    const body = { labels: ['spam'] };
+    await app.call(`/messages/${message.id}/labels`, { method: 'POST', token, body });
+    const page = await browser.open(`/threads/${message.threadId}`);
+    expect(page.body).toContain('No message is shown here');
+    const [, path = ''] = /<a class="button" href="(\/messages\?[^"]+)"/.exec(page.body) ?? [];
+    expect((await browser.open(path.replaceAll('&amp;', '&'))).body).toContain(`/messages/${message.id}`);
+  });
+
   test('of a merged thread is that of the living one', async () => {
     const { browser, receive } = await arrange();
     const living = await receive(mail({ Subject: 'Living' }));
@@ -220,6 +232,21 @@ describe('the page of a message', () => {
     const late = await browser.submit(`/messages/${unclear}/cancel`);
     expect(late.statusCode).toBe(409);
     expect(late.body).toContain('Waits for the operator');
+  });
+
+  test('leads staff alone to its workflow run', async () => {
+    const { browser, receive, organizationId } = await arrange();
+    const message = await receive(mail({ Subject: 'Question' }));
+    expect((await browser.open(`/messages/${message.id}`)).body).not.toContain('/admin/');
+    const staff = createPageClient(app);
+    staff.cookies.set('session', (await createStaff(app, { role: 'support' })).token);
+    const path = `/admin/organizations/${organizationId}/impersonations`;
+    await staff.open(path);
+    await staff.submit(path, { note: 'Ticket 7', duration_minutes: '30' });
+    const page = await staff.open(`/messages/${message.id}`);
+    const run = `inbound/${message.id.replace('msg_', 'rcp_')}`;
+    expect(page.body).toContain(`/admin/work/run?workflow_id=${encodeURIComponent(run)}`);
+    expect(page.body).not.toContain('method="post" action="/messages');
   });
 
   test('viewers read, and change nothing', async () => {

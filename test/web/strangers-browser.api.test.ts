@@ -11,7 +11,7 @@ import { XSS_PAYLOADS } from './xss-payloads.ts';
 /** Elements whose content is text until they are closed would hide the payloads after them. */
 const CLOSED =
   '\n-->]]></script></style></title></textarea></xmp></noembed></noframes></noscript></template></select></svg></math></object></table></form>\n';
-const MESSAGES = 8;
+const MESSAGES = 6;
 /** What follows it is text for good. */
 const isLast = (payload: string) => payload.includes('<plaintext>');
 
@@ -27,20 +27,20 @@ const base64 = (text: string) => Buffer.from(text).toString('base64').replace(/.
 
 /** A message with the payloads wherever a stranger can write. */
 function hostileMail(payloads: readonly string[], number: number): string {
-  const [first = '', second = '', third = ''] = payloads;
+  const [first = '', second = ''] = payloads;
+  const half = Math.ceil(payloads.length / 2);
+  const named = (names: readonly string[]) =>
+    names.map((name, index) => `${encoded(name)} <to${index}@evil.test>`).join(', ');
   const part = (type: string, content: string, more = '') =>
     `Content-Type: ${type}; charset=utf-8${more}\r\nContent-Transfer-Encoding: base64\r\n\r\n${base64(content)}\r\n`;
   const text = payloads.join('\n');
   const html = `<p id="start">Start ${number} <a href="https://shop.evil.test/buy?x=1&amp;y=2">Buy</a></p>${payloads.join(CLOSED)}`;
   return [
     `From: ${encoded(second)} <"${oneLine(first).replace(/["\\<>]/g, '')}<b>"@evil.test>`,
-    `To: ${encoded(third)} <agent@mail.test>`,
-    `Cc: ${payloads
-      .slice(0, 5)
-      .map((payload, index) => `${encoded(payload)} <cc${index}@evil.test>`)
-      .join(', ')}`,
+    `To: ${named(payloads.slice(0, half))}`,
+    `Cc: ${named(payloads.slice(half))}`,
     `Reply-To: ${encoded(first)} <reply@evil.test>`,
-    `Subject: ${encoded(oneLine(payloads.join(' ')).slice(0, 900))}`,
+    `Subject: ${encoded(oneLine(payloads.join(' ')))}`,
     `Message-ID: <${number}<script>alert(1)</script>@evil.test>`,
     ...payloads.map((payload, index) => `X-Hostile-${index}: ${oneLine(payload)}`),
     `X-<img/src=x/onerror=alert(1)>: name`,
@@ -53,16 +53,14 @@ function hostileMail(payloads: readonly string[], number: number): string {
     '--alternative',
     `${part('text/plain', text)}--alternative`,
     `${part('text/html', html)}--alternative--`,
-    ...payloads
-      .slice(0, 4)
-      .flatMap((payload) => [
-        '--mixed',
-        part(
-          'text/html',
-          payload,
-          `\r\nContent-Disposition: attachment; filename*=UTF-8''${encodeURIComponent(payload.toWellFormed())}`,
-        ),
-      ]),
+    ...payloads.flatMap((payload) => [
+      '--mixed',
+      part(
+        'text/html',
+        payload,
+        `\r\nContent-Disposition: attachment; filename*=UTF-8''${encodeURIComponent(payload.toWellFormed())}`,
+      ),
+    ]),
     '--mixed--',
     '',
   ].join('\r\n');
@@ -115,7 +113,9 @@ function listen(page: Page, origin: string): string[] {
     const { token } = await createTestSession(app.worker, organization.ownerId);
     const store = () =>
       Promise.all(
-        [...objects].map(([key, bytes]) => app.storage.putBytes(key, bytes, 'application/octet-stream')),
+        [...objects]
+          .filter(([key]) => key.startsWith('raw/'))
+          .map(([key, bytes]) => app.storage.putBytes(key, bytes, 'application/octet-stream')),
       );
     return { organization, inbox, receive, store, origin, token };
   }
@@ -126,7 +126,15 @@ function listen(page: Page, origin: string): string[] {
       batches.map(async (payloads, number) => (await receive(hostileMail(payloads, number))).message),
     );
     await store();
-    expect(received.filter((message) => message?.htmlBody?.includes('evil.test'))).toHaveLength(MESSAGES);
+    // The parser changes or drops a few of them, such as those with control characters.
+    const kept = received.flatMap((message, number) => {
+      const names = [...(message?.to ?? []), ...(message?.cc ?? [])].map(({ name }) => name).join(' ');
+      const written = [message?.subject, names, message?.htmlBody];
+      return (batches[number] ?? []).filter((payload) =>
+        written.every((text) => text?.includes(oneLine(payload).slice(1, 12))),
+      );
+    });
+    expect(kept.length).toBeGreaterThan(XSS_PAYLOADS.length * 0.9);
     await setPolicies(app.worker, organization.organizationId, { require_send_approval: 'all' });
     const [pending] = await Promise.all(
       batches.slice(0, 2).map(async (payloads) =>

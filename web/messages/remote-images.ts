@@ -20,12 +20,14 @@ export function createRemoteImages(signingKey: string) {
       const until = now + LIFETIME_MS;
       return `${until}.${signer.sign(subject(scope, messageId, until)).toString('base64url')}`;
     },
-    /** @param permission what `allow` has returned, or anything else. */
+    /** Never in a support session. @param permission what `allow` has returned, or anything else. */
     areAllowed(scope: Scope, messageId: string, permission = '', now = Date.now()): boolean {
       const [, time = '', signature = ''] = /^(\d{1,15})\.([\w-]{1,64})$/.exec(permission) ?? [];
       const until = Number(time);
       return (
-        until > now && signer.verify(subject(scope, messageId, until), Buffer.from(signature, 'base64url'))
+        scope.impersonation === undefined &&
+        until > now &&
+        signer.verify(subject(scope, messageId, until), Buffer.from(signature, 'base64url'))
       );
     },
   };
