@@ -35,10 +35,32 @@ export function barChart(chart: Chart): string {
   return figure(chart, max, bars.join(''));
 }
 
+/** Bars beside each other, for series of which one is part of another. */
+export function groupedBarChart(chart: Chart): string {
+  const { points, series } = chart;
+  const max = maxOf(chart);
+  const width = WIDTH / Math.max(1, points.length);
+  const barWidth = (width * (1 - GAP)) / series.length;
+  const bars = points.map((point, index) => {
+    const parts = series.map(([name, , tone], position) => {
+      const height = ((point.values[name] ?? 0) / max) * HEIGHT;
+      const x = index * width + (width * GAP) / 2 + position * barWidth;
+      return height === 0
+        ? ''
+        : `<rect class="${tone}" x="${round(x)}" y="${round(HEIGHT - height)}" width="${round(barWidth)}" height="${round(height)}"/>`;
+    });
+    return `<g><title>${html(describe(chart, point))}</title>${parts.join('')}</g>`;
+  });
+  return figure(chart, max, bars.join(''));
+}
+
+const maxOf = ({ points, series }: Chart): number =>
+  Math.max(1, ...points.flatMap(({ values }) => series.map(([name]) => values[name] ?? 0)));
+
 /** One line for each series. */
 export function lineChart(chart: Chart): string {
   const { points, series } = chart;
-  const max = Math.max(1, ...points.flatMap(({ values }) => series.map(([name]) => values[name] ?? 0)));
+  const max = maxOf(chart);
   const step = WIDTH / Math.max(1, points.length - 1);
   const lines = series.map(([name, , tone]) => {
     const path = points.map(

@@ -1,6 +1,6 @@
 import type { AppError } from '../../platform/errors.ts';
 import { escapeHtml as html } from '../../platform/escape-html.ts';
-import { barChart, type Chart, lineChart, type Tone } from './charts.ts';
+import { barChart, type Chart, groupedBarChart, lineChart, type Tone } from './charts.ts';
 import { formatTime } from './formats.ts';
 import { fieldMessage, otherMessages, pageWords } from './words.ts';
 
@@ -276,6 +276,7 @@ function createParts({
     },
 
     bars: (chart: Chart): string => barChart(chart),
+    groupedBars: (chart: Chart): string => groupedBarChart(chart),
     line: (chart: Chart): string => lineChart(chart),
   };
 }
