@@ -19,6 +19,7 @@ import {
   findActiveInbox,
   findInbox,
   findInboxIncludingDeleted,
+  findInboxWithMail,
   findPresentInbox,
   type InboxRow,
   lockActiveInbox,
@@ -94,6 +95,10 @@ export function createInboxService(options: InboxServiceOptions) {
     /** Also returns an inbox that is being purged. @throws AppError `not_found`. */
     get: (scope: Scope, inboxId: string): Promise<InboxRow> =>
       database.read(scope, ({ db }) => findPresentInbox(db, scope, inboxId)),
+
+    /** Also returns a deleted inbox, whose messages stay readable until they are purged. @throws AppError `not_found`. */
+    getWithMail: (scope: Scope, inboxId: string): Promise<InboxRow> =>
+      database.read(scope, ({ db }) => findInboxWithMail(db, scope, inboxId)),
 
     /**
      * @param changes.aliases all additional addresses that the inbox has afterwards.

@@ -69,6 +69,13 @@ const UNBROKEN = 'x'.repeat(200);
       ),
     );
     await page.getByText('Yes, it is ready.').waitFor();
+    // What the person has selected stays selected when more arrives.
+    const selected = page.getByRole('checkbox', { name: /^Select Re: / });
+    await selected.check();
+    await selected.blur();
+    await receive(mail({ From: 'bob@people.example', Subject: 'Lunch' }, 'At noon?'));
+    await page.getByText('At noon?').waitFor();
+    expect(await selected.isChecked()).toBe(true);
     await expectSound();
     await resize(390);
     await expectSound();

@@ -135,6 +135,23 @@ describe('a new message', () => {
     expect(await listSent()).toEqual([]);
   });
 
+  test('with too much in several files is refused at the files', async () => {
+    const { browser, compose, listSent } = await arrange();
+    await browser.open(compose);
+    const half = 'x'.repeat(13 * 1024 * 1024);
+    const refused = await browser.submitFiles(compose, HELLO, [
+      file('one.txt', half),
+      file('two.txt', half),
+      file('three.txt', half),
+    ]);
+    expect(refused.statusCode).toBe(413);
+    expect(refused.body).toContain('id="field-files-error"');
+    // The files that fit are kept.
+    expect(refused.body).toMatch(/name="attachments" value="att_\w+ one\.txt" checked/);
+    expect(refused.body).not.toContain('two.txt');
+    expect(await listSent()).toEqual([]);
+  });
+
   test('is kept as a draft, also without recipients, or scheduled', async () => {
     const { browser, compose, get, idOf, listSent } = await arrange();
     await browser.open(compose);

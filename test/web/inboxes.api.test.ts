@@ -237,6 +237,14 @@ describe('the page of an inbox', () => {
     ];
     await browser.open(`/inboxes/${kept.id}/settings`);
     expect((await browser.submit(`/inboxes/${kept.id}/delete`)).body).toContain('The inbox is deleted.');
+    for (const path of ['', '/settings']) {
+      const page = await browser.open(`/inboxes/${kept.id}${path}`);
+      expect([page.statusCode, page.body]).toEqual([
+        200,
+        expect.stringContaining('Its messages stay readable'),
+      ]);
+      expect(page.body).not.toMatch(/compose|<form[^>]*action="\/inboxes\/[^"]*\/(?:settings|pause|delete)"/);
+    }
     await browser.open(`/inboxes/${purged.id}/settings`);
     await browser.submit(`/inboxes/${purged.id}/delete`, { purge: 'on' });
     expect(await get(`/inboxes/${kept.id}`)).toMatchObject({ code: 'not_found' });

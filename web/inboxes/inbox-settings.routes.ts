@@ -30,7 +30,7 @@ export const inboxSettingsPages =
     async function show(request: FastifyRequest, reply: FastifyReply, problem?: AppError, password?: string) {
       const { scope, params } = request;
       const { id } = params as { id: string };
-      const inbox = await inboxes.get(scope, id);
+      const inbox = await inboxes.getWithMail(scope, id);
       const pauser = pauserOf(inbox);
       return pages.send(request, reply, {
         template: 'inboxes/settings',

@@ -98,7 +98,7 @@ export const inboxPages =
 
     async function show(request: InboxRequest, reply: FastifyReply, refused?: AppError) {
       const { q, label, direction, cursor } = request.query;
-      const inbox = await inboxes.get(request.scope, request.params.id);
+      const inbox = await inboxes.getWithMail(request.scope, request.params.id);
       const isSearch = Boolean(q || label || direction);
       const { problem, ...listed } = isSearch
         ? await searchOrProblem(request)
@@ -145,7 +145,7 @@ export const inboxPages =
       },
       async (request, reply) => {
         const { scope, params, query } = request;
-        const inbox = await inboxes.get(scope, params.id);
+        const inbox = await inboxes.getWithMail(scope, params.id);
         const since = query.since === undefined ? undefined : new Date(query.since);
         return pages.live(request, reply, {
           types: [...LIVE_EVENTS],
@@ -171,7 +171,7 @@ export const inboxPages =
         const ids = [body.ids ?? []].flat();
         if (ids.length === 0)
           throw invalid('/body/ids', 'has no message', 'Select the messages to label first.');
-        await inboxes.get(scope, params.id);
+        await inboxes.getWithMail(scope, params.id);
         const refusals = await labels.changeMany(scope, ids, readLabels(body));
         const refused = refusals.filter((refusal) => refusal !== undefined);
         if (refused.length > 0) throw severalRefused(refused, ids.length);

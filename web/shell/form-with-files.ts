@@ -1,7 +1,7 @@
 import type { MultipartFile, MultipartValue } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
 import { type StoreFile, storePart } from '../../api/attachments/upload.ts';
-import { fileTooLarge, MAX_FILE_BYTES } from '../../domain/attachments/attachment-limits.ts';
+import { fileTooLarge, MAX_FILE_BYTES, MIB_BYTES } from '../../domain/attachments/attachment-limits.ts';
 import type { StoredFile } from '../../domain/attachments/stored-file.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 
@@ -78,6 +78,9 @@ async function takeFile(
   try {
     if ((request.formFiles?.length ?? 0) >= MAX_FORM_FILES) throw tooManyFiles();
     const stored = await storePart(part, (...file) => store(request, ...file));
+    const sizeBytes = [...(request.formFiles ?? []), stored].reduce((sum, each) => sum + each.sizeBytes, 0);
+    // Bytes that no file refers to are deleted within a day.
+    if (sizeBytes > MAX_FILE_BYTES) throw tooMuchTogether();
     request.formFiles = [...(request.formFiles ?? []), stored];
   } catch (error) {
     part.file.resume();
@@ -126,6 +129,12 @@ const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1
 
 const tooManyFiles = () =>
   invalid('/body/files', `has more than ${MAX_FORM_FILES} files`, 'Attach fewer files at once.');
+
+const tooMuchTogether = () =>
+  new AppError('payload_too_large', {
+    detail: `The files have more than ${MAX_FILE_BYTES / MIB_BYTES} MiB together.`,
+    fix: 'Attach fewer or smaller files, or send links to them.',
+  });
 
 const tooLong = () => fileTooLarge(MAX_FIELDS_BYTES, 'Shorten the text, or attach it as a file.');
 
