@@ -148,7 +148,8 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Ema
         ['Key', `${keyName} (${keyId}, ends in ${lastFour})`],
         ['Expires', expiresAt],
       ],
-      `To keep it: PATCH /api/v1/api-keys/${keyId} with a later {"expires_at": "…"}. To replace it: POST /api/v1/api-keys. An expired key cannot be renewed.`,
+      { label: 'Look at the key', path: `/keys/${keyId}?org=${organizationId}` },
+      `To keep it, give it a later end there, or with PATCH /api/v1/api-keys/${keyId} and {"expires_at": "…"}. To replace it, create another one. An expired key cannot be renewed.`,
     ],
   }),
   'approvals-pending': ({ organizationId, count, expiresAt }) => ({
