@@ -146,7 +146,7 @@ interface StoredEmail {
     await member.page.getByLabel('Organization').fill(organization.id);
     await click(member.page, 'Continue');
     await signInAtProvider(member.page, MEMBER);
-    await member.page.getByText('Nothing waits for your approval.').waitFor();
+    await member.page.getByText('Nothing waits for your approval').waitFor();
 
     // An agent sends. Its message waits, until the second person approves it.
     const inbox = (await call('POST', '/inboxes', {})).body;
@@ -161,7 +161,7 @@ interface StoredEmail {
     await member.page.frameLocator('iframe').getByText('It leaves today.').waitFor();
     await member.page.getByLabel('Note').first().fill('Looks right');
     await click(member.page, 'Approve and send');
-    await member.page.getByText('Nothing waits for your approval.').waitFor();
+    await member.page.getByText('Nothing waits for your approval').waitFor();
     const message = await eventually(async () => {
       const { data } = (await call('GET', `/inboxes/${inbox.id}/messages`)).body;
       expect(data[0]).toMatchObject({ subject: 'Your order', status: 'delivered' });

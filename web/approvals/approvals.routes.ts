@@ -135,6 +135,8 @@ export const approvalPages =
       (request, reply) =>
         pages.live(request, reply, {
           types: ['draft.pending_approval', 'draft.approved', 'draft.rejected'],
+          // Events are those of one environment, approvals of all.
+          intervalMs: 15_000,
           render: async () => pages.part(request, 'approvals/waiting', await list(request)),
         }),
     );
