@@ -59,6 +59,7 @@ import { installRequestLog } from './plugins/request-log.ts';
 import { installTracing } from './plugins/request-spans.ts';
 import { installSecurityHeaders } from './plugins/security-headers.ts';
 import { installSerialization } from './plugins/serialization.ts';
+import { installStandalonePages } from './plugins/standalone-pages.ts';
 import { findRequestId, installToolCalls } from './plugins/tool-calls.ts';
 import { installUsageMetering } from './plugins/usage-metering.ts';
 import { installValidation } from './plugins/validation.ts';
@@ -100,6 +101,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const operations = installNearestOperation(app);
   app.decorateRequest('problemCode');
   installErrors(app, { publicUrl, operations });
+  installStandalonePages(app);
   installDrain(app);
   installToolCalls(app);
   installTracing(app);

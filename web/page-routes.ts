@@ -62,6 +62,7 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
       hasBilling: config.BILLING_ENABLED,
     });
     const all = { ...dependencies, pages };
+    app.standalonePages.render = pages.renderStandalone;
     await context.register(overviewPages(all));
     await context.register(inboxesPages(all));
     await context.register(inboxPages(all));

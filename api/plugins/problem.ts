@@ -3,7 +3,6 @@ import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AppError } from '../../platform/errors.ts';
-import { escapeHtml } from '../../platform/escape-html.ts';
 import { describeField, toClientPath } from './client-path.ts';
 
 declare module 'fastify' {
@@ -94,18 +93,10 @@ function isOpenedByPerson({ method, url, headers }: FastifyRequest): boolean {
   return method === 'GET' && !url.startsWith('/api/') && /\btext\/html\b/.test(headers.accept ?? '');
 }
 
-function sendProblemPage(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { status, headers, title, detail, code }: AppError,
-): void {
-  request.problemCode = code;
-  const html = `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(title)}</title></head>
-<body><h1>${escapeHtml(title)}</h1><p>${escapeHtml(detail)}</p><p><a href="/account">Your account</a></p></body></html>
-`;
-  reply.code(status).headers(headers).type('text/html; charset=utf-8').send(html);
+function sendProblemPage(request: FastifyRequest, reply: FastifyReply, problem: AppError): void {
+  request.problemCode = problem.code;
+  const html = request.server.standalonePages.render(request, reply, { kind: 'problem', problem });
+  reply.code(problem.status).headers(problem.headers).type('text/html; charset=utf-8').send(html);
 }
 
 /** Whether the response precedes the body. Keeping the connection would then mean receiving and discarding the body. */

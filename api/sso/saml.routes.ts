@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { ServiceProvider } from '../../domain/sso/saml/saml-client.ts';
+import { escapeHtml } from '../../platform/escape-html.ts';
 import { clientOf } from '../people/client-of.ts';
 import { localPath } from '../people/local-path.ts';
 import { id, postProblems, problems, strictObject, text } from '../schemas.ts';
@@ -15,7 +16,6 @@ import {
   type SsoLoginRouteDependencies,
   showErrorsInBrowsers,
 } from './sso-login.routes.ts';
-import { escapeHtml } from './sso-pages.ts';
 
 const tags = ['SSO'];
 /** Names as SAML bindings section 3.5 has them. */

@@ -13,10 +13,11 @@ import { localPath } from '../people/local-path.ts';
 import type { BrowserSession } from '../plugins/browser-session.ts';
 import type { Cookies } from '../plugins/cookies.ts';
 import { toAppError } from '../plugins/error-responses.ts';
+import type { StandalonePage } from '../plugins/standalone-pages.ts';
 import { NoContent, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
 import { SsoConfirmation, SsoFormerLink, SsoLink, SsoRedirect, SsoTested } from './sso.schemas.ts';
 import { createSsoCookies, LINK_PAGE, type SsoCookies } from './sso-cookies.ts';
-import { renderConfirmPage, renderProblemPage, renderTestedPage, wantsJson } from './sso-pages.ts';
+import { wantsJson } from './sso-pages.ts';
 
 export interface SsoLoginRouteDependencies {
   ssoLogins: SsoLoginService;
@@ -245,7 +246,11 @@ export function showErrorsInBrowsers(app: Parameters<FastifyPluginAsyncTypebox>[
   app.setErrorHandler((error, request, reply) => {
     const problem = toAppError(error);
     if (wantsJson(request) || problem.status >= 500 || !isBrowserRoute(request)) throw error;
-    return reply.send(renderProblemPage(reply, problem, request.id));
+    return reply
+      .code(problem.status)
+      .headers(problem.headers)
+      .type('text/html; charset=utf-8')
+      .send(request.server.standalonePages.render(request, reply, { kind: 'problem', problem }));
   });
 }
 
@@ -266,7 +271,7 @@ export function createAnswers({ accounts, browserSession, ssoCookies }: AnswerDe
       return reply.redirect(outcome.former.length > 0 ? FORMER_PAGE : LINK_PAGE, 303);
     }
     if (outcome.kind === 'tested') {
-      if (!isProgram) return renderTestedPage(reply, outcome);
+      if (!isProgram) return sendPage(request, reply, { ...outcome, kind: 'sso-tested' });
       return {
         object: 'sso_test' as const,
         status: 'tested' as const,
@@ -276,7 +281,7 @@ export function createAnswers({ accounts, browserSession, ssoCookies }: AnswerDe
     }
     if (outcome.kind === 'confirm') {
       ssoCookies.setBrowser(reply, outcome.browserToken);
-      if (!isProgram) return renderConfirmPage(reply, outcome);
+      if (!isProgram) return sendPage(request, reply, { ...outcome, kind: 'sso-confirm' });
       return {
         object: 'sso_confirmation' as const,
         status: 'confirmation_required' as const,
@@ -295,6 +300,11 @@ export function createAnswers({ accounts, browserSession, ssoCookies }: AnswerDe
     browserSession.start(reply, signIn.session);
     return reply.redirect(outcome.redirectTo, 303);
   };
+}
+
+function sendPage(request: FastifyRequest, reply: FastifyReply, page: StandalonePage): string {
+  reply.type('text/html; charset=utf-8');
+  return request.server.standalonePages.render(request, reply, page);
 }
 
 function notLinked({ linkToken, hasAccount, former }: Extract<SsoOutcome, { kind: 'unknown' }>): AppError {

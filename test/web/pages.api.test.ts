@@ -36,7 +36,9 @@ describe('an address without a page', () => {
     expect(page.statusCode).toBe(status);
     expect(page.headers['content-type']).toContain('text/html');
     expect(page.headers['content-security-policy']).toContain("frame-ancestors 'none'");
-    expect(page.body).toContain('<h1>');
+    expect(page.body).toContain('/assets/style.css');
+    expect(page.body).toContain('Go to the first page');
+    expect(page.body).not.toContain('/api/v1');
     expect((await open(url, 'application/json')).json()).toMatchObject({ status });
     expect((await open('/api/v1/nothing')).json()).toMatchObject({ status: 404 });
   });

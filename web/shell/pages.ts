@@ -6,6 +6,7 @@ import { localPath } from '../../api/people/local-path.ts';
 import type { BrowserSession } from '../../api/plugins/browser-session.ts';
 import type { Cookies } from '../../api/plugins/cookies.ts';
 import { toAppError } from '../../api/plugins/error-responses.ts';
+import type { RenderStandalonePage, StandalonePage } from '../../api/plugins/standalone-pages.ts';
 import type { Permission } from '../../domain/identity/permissions.ts';
 import { SUSPENSION_CAUSES } from '../../domain/notifications/administration-templates.ts';
 import type { ListOpenSuspensions, OpenSuspension } from '../../domain/suspensions/suspension.service.ts';
@@ -32,6 +33,8 @@ export interface Pages {
    * @param page.problem the rejection of the form that the person has submitted; the page shows it and has its status.
    */
   send(request: FastifyRequest, reply: FastifyReply, page: Page): FastifyReply;
+  /** A page for a browser that came to a route of the API. It has no session, so it shows nothing of one. */
+  renderStandalone: RenderStandalonePage;
   /** Renders a part of a page, for live updates. */
   part(request: FastifyRequest, template: string, data: object): string;
   /** Registers the POST of a form. Its page is shown again with what was wrong, or `done` answers. */
@@ -208,6 +211,22 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
         .type('text/html; charset=utf-8')
         .send(html);
     },
+    renderStandalone(request, reply, page) {
+      reply.headers({ 'content-security-policy': PAGE_POLICY, 'x-robots-tag': 'noindex' });
+      const problem = page.kind === 'problem' ? page.problem : undefined;
+      const ui = createUi({ csrf: '', problem, form: {}, action: '', next: '/' });
+      const none = () => false;
+      return views.render(`components/${page.kind === 'problem' ? 'error' : page.kind}`, {
+        ...page,
+        ui,
+        can: none,
+        mayChange: none,
+        link: (path: string, query: Query = {}) => withQuery(path, query),
+        title: titleOf(page),
+        path: '',
+        requestId: request.id,
+      });
+    },
     part: (request, template, data) =>
       views.render(template, {
         ...describe(request, csrf.tokenOf(request), undefined),
@@ -305,6 +324,13 @@ function toListRequest(
     params,
     query: { ...filters, ...page, ...(cursor ? { cursor } : {}) },
   };
+}
+
+function titleOf(page: StandalonePage): string {
+  if (page.kind === 'sso-tested') return 'The test passed';
+  if (page.kind === 'sso-confirm') return `Sign in to ${page.organizationName}?`;
+  const { code } = page.problem;
+  return code === 'not_found' ? 'There is no page at this address' : ERROR_CODES[code].title;
 }
 
 /** For the banner of pages that staff see in the name of an organization. */
