@@ -78,7 +78,7 @@ describe('an unknown path or method names the nearest operation', () => {
     ['GET', `/api/v1/drafts/${ids.draft}/approval`, 'GET /api/v1/drafts/{id}/wait', ''],
     ['GET', '/api/v1/logs', 'GET /api/v1/requests', ''],
     ['POST', '/api/v1/labels', 'POST /api/v1/messages/labels', ''],
-    ['GET', '/inboxes', 'GET /api/v1/inboxes', ''],
+    ['GET', '/threads', 'GET /api/v1/threads', ''],
     ['GET', '/v1/inboxes', 'GET /api/v1/inboxes', ''],
     ['POST', `/drafts/${ids.draft}/send`, 'POST /api/v1/drafts/{id}/send', ''],
     ['GET', `/API/V1/Messages/${ids.message}`, 'GET /api/v1/messages/{id}', ''],
