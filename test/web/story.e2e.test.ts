@@ -94,7 +94,9 @@ interface StoredEmail {
     expect(apiKey).toMatch(/^ask_live_/);
 
     // Add a passkey, and sign in with it.
-    await page.getByRole('link', { name: 'Continue to your account' }).click();
+    await page.getByRole('link', { name: 'Continue to the overview' }).click();
+    await heading(page, 'Overview');
+    await page.goto(`${origin}/account`);
     await page.getByLabel('Name of the new passkey').fill('This laptop');
     await click(page, 'Add a passkey');
     await heading(page, 'Your recovery codes');
