@@ -42,6 +42,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
       { file: 'clients/python/README.md', slug: 'python', label: 'Python', title: 'Python client' },
       guide('cli', 'Command line'),
       guide('mcp', 'Tools for agents (MCP)'),
+      guide('console', 'Console for people'),
     ],
   },
   {

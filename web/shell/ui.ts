@@ -101,7 +101,7 @@ function createParts({
   function labelled(
     name: string,
     label: string,
-    { hint, id = `${prefix}field-${name}`, ...options }: FieldOptions,
+    { hint, id = `${prefix}field-${name}`, isOptional, ...options }: FieldOptions,
     print: (attributes: string) => string,
   ): string {
     const error = errorAt(name, label);
@@ -113,7 +113,7 @@ function createParts({
       'aria-describedby': described || undefined,
       'aria-invalid': error ? 'true' : undefined,
     });
-    return `<div class="field"><label for="${html(id)}">${html(label)}${options.required ? '' : ' <small>optional</small>'}</label>${print(attributes)}${
+    return `<div class="field"><label for="${html(id)}">${html(label)}${(isOptional ?? !options.required) ? ' <small>optional</small>' : ''}</label>${print(attributes)}${
       hint ? `<p class="hint" id="${html(id)}-hint">${html(hint)}</p>` : ''
     }${error ? `<p class="field-error" id="${html(id)}-error">${html(error)}</p>` : ''}</div>`;
   }
@@ -166,7 +166,8 @@ function createParts({
       return labelled(
         name,
         label,
-        { required: true, ...options },
+        // One choice is always selected, which may be the empty one of a filter.
+        { isOptional: false, ...options },
         (attributes) =>
           `<select${attributes}>${choices
             .map(
