@@ -22,7 +22,7 @@ import { useTestApp } from '../support/resources.ts';
     });
     await visit('/_components');
     await page.getByRole('button', { name: 'Delete…' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Go back' }).waitFor();
     await expectSound();
     await page.keyboard.press('Escape');
     await page.getByLabel('Name').fill('kept');

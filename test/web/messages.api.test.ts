@@ -56,6 +56,11 @@ describe('the page of messages', () => {
     const found = await browser.open('/messages?q=subject:invoice+from:ada');
     expect(found.body).toContain(`/messages/${invoice.id}`);
     expect(found.body).not.toContain('Holiday');
+    expect((await browser.open('/messages?q=march')).body).toContain('Best matches first.');
+    expect((await browser.open('/messages?q=after:2020-01-01')).body).not.toContain('Best matches first.');
+    const inbox = `/inboxes/${invoice.inboxId}`;
+    expect((await browser.open(`${inbox}?q=march`)).body).toContain('Best matches first.');
+    expect((await browser.open(inbox)).body).not.toContain('Best matches first.');
     expect((await browser.open('/messages?q=subject:nothing')).body).toContain('No message matches');
     expect((await browser.open('/messages?direction=outbound')).body).not.toContain('Holiday');
   });
@@ -179,6 +184,7 @@ describe('the page of a message', () => {
     ])
       expect(page.body).toContain(shown);
     expect(page.body).not.toContain('href="https://login.people.example');
+    expect(page.body).toMatch(/class="button" href="[^"]*compose[^"]*">Reply</);
     const left = await browser.open(`/messages/${message.id}/leave?found=0`);
     expect(left.body).toContain('href="https://login.people.example/verify?t=1"');
   });
@@ -213,8 +219,10 @@ describe('the page of a message', () => {
       '550 5.1.1 no such user',
       'The address does not exist. Ask for the right one.',
       '/reputation/suppressions?search=bob%40people.example',
+      'class="button plain" href="/inboxes/',
     ])
       expect(page.body).toContain(shown);
+    expect(page.body).not.toMatch(/class="button" href="[^"]*compose/);
   });
 
   test('cancels what is not sent yet, and says when it is too late', async () => {

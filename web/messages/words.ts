@@ -14,7 +14,7 @@ export const SIGNAL_WORDS: Record<Signal, string> = {
   reply_to_differs: 'Replies go to another address',
   hidden_text: 'Has text that people cannot see',
   link_mismatch: 'A link shows another host than its target',
-  spoofed_self: 'Claims to be this inbox',
+  spoofed_self: 'Claims the domain or address of this inbox without proof',
   no_author: 'Names no author',
 };
 

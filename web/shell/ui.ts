@@ -207,7 +207,7 @@ function createParts({
         `<h2 id="${name}-title">${html(title)}</h2><p>${html(text)}</p>` +
         `<form method="post" action="${html(action)}">${csrfField()}${hidden}${inputs}` +
         `<div class="buttons"><button${danger ? ' class="danger"' : ''}>${html(submit)}</button>` +
-        `<button type="button" class="plain" popovertarget="${name}" popovertargetaction="hide">Cancel</button></div></form></div>`
+        `<button type="button" class="plain" popovertarget="${name}" popovertargetaction="hide">Go back</button></div></form></div>`
       );
     },
 
