@@ -271,36 +271,44 @@ async function settle({ database, service }: Filling): Promise<void> {
   });
 }
 
-/** Moves the mail of a minute over the last hours, in its order, and counts it there: a chart of one minute shows nothing. The mail comes in two waves. */
+/**
+ * Moves the demo's mail of a minute over the last hours, in its order and in two waves, and counts it there: a chart of one minute
+ * shows nothing. Other mail of the organization stays as it is.
+ */
 async function spreadOverTheDay(database: pg.Client, { org_id }: FirstRun): Promise<void> {
   await database.query('begin');
   await database.query(
     `create temporary table demo_shift on commit drop as
-     select id, (1 - rank - 0.07 * sin(rank * 4 * pi())) * interval '${HOURS_OF_MAIL} hours' as shift
-     from (select id, percent_rank() over (order by id) as rank from messages where org_id = $1) ranked`,
+     select id, at, (1 - rank - 0.07 * sin(rank * 4 * pi())) * interval '${HOURS_OF_MAIL} hours' as shift
+     from (
+       select m.id, coalesce(m.received_at, m.sent_at, m.created_at) as at, percent_rank() over (order by m.id) as rank
+       from messages m join inboxes i on i.id = m.inbox_id where m.org_id = $1 and i.client_id like 'demo-%'
+     ) ranked`,
     [org_id],
   );
+  // Counts are sums: those of the hour in which the mail was made lose what the earlier hours get.
+  for (const [hour, sign] of [
+    ['s.at', '-'],
+    ['s.at - s.shift', '+'],
+  ])
+    await database.query(
+      `insert into metric_deltas (org_id, env_id, inbox_id, hour, sent, delivered, bounced, received, attempted)
+       select org_id, env_id, inbox_id, date_trunc('hour', ${hour}),
+         ${sign} count(*) filter (where direction = 'outbound' and sent_at is not null),
+         ${sign} count(*) filter (where status = 'delivered'), ${sign} count(*) filter (where status = 'bounced'),
+         ${sign} count(*) filter (where direction = 'inbound'),
+         ${sign} count(*) filter (where direction = 'outbound' and sent_at is not null)
+       from messages m join demo_shift s on s.id = m.id group by 1, 2, 3, 4`,
+    );
   await database.query(
     `update messages m set created_at = created_at - shift, sent_at = sent_at - shift, received_at = received_at - shift
      from demo_shift s where s.id = m.id`,
   );
   await database.query(
     `update threads t set last_message_at = newest.at from (
-       select thread_id, max(coalesce(received_at, sent_at, created_at)) as at from messages where org_id = $1 group by 1
+       select m.thread_id, max(coalesce(m.received_at, m.sent_at, m.created_at)) as at
+       from messages m where m.thread_id in (select thread_id from messages join demo_shift using (id)) group by 1
      ) newest where newest.thread_id = t.id`,
-    [org_id],
-  );
-  await database.query(`delete from metric_deltas where org_id = $1`, [org_id]);
-  await database.query(`delete from metric_hours where org_id = $1`, [org_id]);
-  await database.query(
-    `insert into metric_deltas (org_id, env_id, inbox_id, hour, sent, delivered, bounced, received, attempted)
-     select org_id, env_id, inbox_id, date_trunc('hour', coalesce(received_at, sent_at, created_at)),
-       count(*) filter (where direction = 'outbound' and sent_at is not null),
-       count(*) filter (where status = 'delivered'), count(*) filter (where status = 'bounced'),
-       count(*) filter (where direction = 'inbound'),
-       count(*) filter (where direction = 'outbound' and sent_at is not null)
-     from messages where org_id = $1 group by 1, 2, 3, 4`,
-    [org_id],
   );
   await database.query('commit');
 }

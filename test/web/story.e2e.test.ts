@@ -104,16 +104,19 @@ interface StoredEmail {
     await page.addInitScript('PublicKeyCredential.isConditionalMediationAvailable = async () => false');
     await page.goto(`${origin}/login?next=/settings`);
     await click(page, 'Sign in with a passkey');
-    await heading(page, `Engines ${unique}`);
+    await heading(page, 'Settings');
 
     // Invite the second person. The email arrives.
     const call = apiClient(service, apiKey);
     const organization = (await call('GET', '/org')).body;
-    const invitations = page.locator('section', { has: page.getByRole('heading', { name: 'Invitations' }) });
+    await page.goto(`${origin}/members?org=${organization.id}`);
+    const invitations = page.locator('section', {
+      has: page.getByRole('heading', { name: 'Invite someone' }),
+    });
     await invitations.getByLabel('Email address').fill(MEMBER);
     await invitations.getByLabel('Role').selectOption('developer');
-    await click(page, 'Invite');
-    await page.getByText(MEMBER).waitFor();
+    await click(page, 'Send the invitation');
+    await page.getByRole('cell', { name: MEMBER }).waitFor();
     await mailedLink(MEMBER, '/invitations/accept');
 
     // Set up single sign-on, test and activate it.
@@ -134,7 +137,7 @@ interface StoredEmail {
     await heading(page, 'The test passed');
     await page.goto(`${origin}/settings/single-sign-on?org=${organization.id}`);
     await click(page, 'Activate Staff accounts');
-    await page.getByText('OIDC, active').waitFor();
+    await page.getByRole('heading', { name: 'Staff accounts OIDC active' }).waitFor();
 
     // From now on a person approves what keys send.
     await page.goto(`${origin}/settings/sending?org=${organization.id}`);
@@ -187,7 +190,7 @@ interface StoredEmail {
       actor: { kind: 'user', name: 'Grace Hopper' },
       reason: 'Looks right',
     });
-    await page.goto(`${origin}/settings?org=${organization.id}`);
+    await page.goto(`${origin}/audit-log?org=${organization.id}`);
     await page.getByRole('cell', { name: 'Grace Hopper' }).first().waitFor();
     expect(complaints).toEqual([]);
 
