@@ -54,14 +54,6 @@ export async function searchMessages(
   return pageByRank(find, page);
 }
 
-/**
- * Whether the best matches come first, not the newest ones.
- *
- * @throws AppError `validation_error` for a malformed `q`.
- */
-export const isByRank = ({ q }: Pick<MessageFilter, 'q'>): boolean =>
-  q !== undefined && parseSearchQuery(q).words !== '';
-
 /** A page that may end after any of its ids. */
 export interface IdPage extends Page<string> {
   keyOf(id: string): CursorKey;

@@ -197,3 +197,11 @@ function split(digits: string, sizes: number[]): string[] {
     return digits.slice(start - size, start);
   });
 }
+
+/**
+ * Whether the best matches come first, not the newest ones.
+ *
+ * @throws AppError `validation_error` for a malformed `q`.
+ */
+export const isByRank = (q: string | undefined): boolean =>
+  q !== undefined && parseSearchQuery(q).words !== '';

@@ -5,8 +5,7 @@ import { enumOf, id, strictObject, text } from '../../api/schemas.ts';
 import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
 import type { LabelService } from '../../domain/messages/label.service.ts';
 import type { MessageService } from '../../domain/messages/message.service.ts';
-import { isByRank } from '../../domain/messages/message-search.ts';
-import { MAX_QUERY_LENGTH } from '../../domain/messages/search-query.ts';
+import { isByRank, MAX_QUERY_LENGTH } from '../../domain/messages/search-query.ts';
 import type { ThreadService, ThreadWithLatest } from '../../domain/messages/thread.service.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import type { PageRequest } from '../../platform/pagination.ts';
@@ -115,7 +114,7 @@ export const inboxPages =
           isLabelRefused: refused !== undefined,
           selected: new Set([(request.body as { ids?: string | string[] } | undefined)?.ids ?? []].flat()),
           isSearch,
-          isByRank: !problem && isByRank({ q }),
+          isByRank: !problem && isByRank(q),
           liveSource: isSearch || cursor ? undefined : liveSource(request, inbox.id, listed),
           ...listed,
         },

@@ -7,8 +7,7 @@ import type { LabelService } from '../../domain/messages/label.service.ts';
 import { MESSAGE_STATUSES } from '../../domain/messages/message.entity.ts';
 import type { MessageService } from '../../domain/messages/message.service.ts';
 import type { MessageFilter } from '../../domain/messages/message-filter.ts';
-import { isByRank } from '../../domain/messages/message-search.ts';
-import { MAX_QUERY_LENGTH } from '../../domain/messages/search-query.ts';
+import { isByRank, MAX_QUERY_LENGTH } from '../../domain/messages/search-query.ts';
 import { AppError } from '../../platform/errors.ts';
 import { listQuery } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
@@ -70,7 +69,7 @@ export const messagesPages =
           filters: { direction, status, label, inbox_id, thread_id, q },
           hasFilter: Object.values(filter).some((value) => value !== undefined),
           statuses: MESSAGE_STATUSES,
-          isByRank: !rejection && isByRank(filter),
+          isByRank: !rejection && isByRank(filter.q),
         },
         apiCall: {
           path: filter.inboxId ? `/inboxes/${filter.inboxId}/messages` : '/messages',
