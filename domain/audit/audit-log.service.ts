@@ -62,7 +62,8 @@ const resourceName = () => sql<string | null>`case audit_entries.resource_type
   when 'invitation' then (select email from invitations where invitations.id = audit_entries.resource_id)
   when 'sso_configuration' then (select name from sso_configurations where sso_configurations.id = audit_entries.resource_id)
   when 'webhook_endpoint' then (
-    select substring(url from '^https?://([^/?#]+)') from webhook_endpoints where webhook_endpoints.id = audit_entries.resource_id
+    select coalesce(nullif(trim(description), ''), substring(url from '^https?://([^/?#]+)')) from webhook_endpoints
+    where webhook_endpoints.id = audit_entries.resource_id
   )
 end`;
 

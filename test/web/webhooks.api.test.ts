@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
+import { createBulkJobRunner } from '../../domain/webhooks/bulk-job-runner.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { createPageClient } from '../support/page-client.ts';
@@ -50,6 +51,8 @@ describe('webhook endpoints', () => {
     expect(created.statusCode).toBe(200);
     const secret = /whsec_[A-Za-z0-9+/=]+/.exec(created.body)?.[0] ?? '';
     expect(secret).toHaveLength(50);
+    const { data } = (await app.call('/org/audit-log', { token: organization.token })).json();
+    expect(data.map(({ resource }: { resource: { name: string } }) => resource.name)).toContain('Billing');
     const list = await browser.open('/webhooks');
     for (const shown of ['Billing', FORM.url, 'Message sent, Domain verified', 'Active', 'none yet'])
       expect(list.body).toContain(shown);
@@ -150,7 +153,8 @@ describe('deliveries', () => {
       '&lt;script&gt;down&lt;/script&gt;',
       'user-agent: agent-email-webhooks/1',
       '&quot;type&quot;: &quot;message.received&quot;',
-      'Message received',
+      '<h1 dir="auto">Delivery of the event “Message received”</h1>',
+      'not delivered yet',
       `/api/v1/webhooks/deliveries/${id}`,
     ])
       expect(page.body).toContain(shown);
@@ -192,18 +196,99 @@ describe('deliveries', () => {
     });
     await query(
       app.worker,
-      sql`update webhook_deliveries set status = 'held', held_for = 'endpoint_failing' where endpoint_id = ${arranged.endpointId}`,
+      sql`update webhook_deliveries set status = 'held', held_for = 'endpoint_failing', next_attempt_at = null where endpoint_id = ${arranged.endpointId}`,
     );
     const browser = await signIn(arranged.organization.organizationId);
     expect((await browser.open('/webhooks')).body).toContain('Failing');
-    const page = await browser.open(`/webhooks/${arranged.endpointId}`);
-    for (const shown of ['Failing', '12', 'send a test event: it is tried at once', 'On hold'])
+    const path = `/webhooks/${arranged.endpointId}`;
+    const untried = await browser.open(path);
+    for (const shown of [
+      'Failing',
+      '12',
+      'send a test event: it is tried at once',
+      'On hold',
+      'Not tried yet.',
+    ])
+      expect(untried.body).toContain(shown);
+    expect(untried.body).not.toContain('Last error');
+    const [oldest = '', other = ''] = arranged.deliveryIds.toSorted();
+    const { probeGeneration: generation } = await arranged.endpoint();
+    await arranged
+      .probe(async () => answered(502, 'down'))
+      .attempt({ endpointId: arranged.endpointId, generation, now: true });
+    const page = await browser.open(path);
+    for (const shown of [
+      'The service tries the oldest one every minute',
+      '<strong>Last error:</strong> The receiver answered 502: it failed.',
+      'class="wrap" dir="auto">The receiver answered 502: it failed.</td>',
+      'the next to be tried, every minute',
+      'when the receiver accepts deliveries again',
+      'Try the oldest now',
+    ])
       expect(page.body).toContain(shown);
+    expect(page.body).not.toContain('>none</span></td>');
+    for (const id of [oldest, other])
+      expect(page.body).toContain(`action="/webhooks/deliveries/${id}/retry"`);
+    expect((await browser.open(`/webhooks/deliveries/${other}`)).body).toContain(
+      'None yet. It is delivered when the receiver accepts deliveries again.',
+    );
+    await browser.open(path);
+    await browser.submit(`/webhooks/deliveries/${oldest}/retry`);
+    const viewer = await signIn(arranged.organization.organizationId, 'viewer');
+    expect((await viewer.open(path)).body).not.toMatch(/Try the oldest|>Retry</);
+    await query(
+      app.worker,
+      sql`update webhook_endpoints set holding_since = now() - interval '11 minutes' where id = ${arranged.endpointId}`,
+    );
+    expect((await browser.open(path)).body).toContain('The service tries the oldest one every 5 minutes');
     const sent = await browser.submit(`/webhooks/${arranged.endpointId}/test`, {
       event_type: 'message.bounced',
     });
     for (const shown of ['The test event is on its way.', 'Message bounced', 'test'])
       expect(sent.body).toContain(shown);
+  });
+
+  test('a replay that starts nothing says why, and offers to try what is on hold', async () => {
+    const arranged = await arrangeDeliveries(app.worker, 3, {
+      consecutive_failures: 12,
+      failing_since: new Date(),
+      holding_since: new Date(),
+    });
+    await query(
+      app.worker,
+      sql`update webhook_deliveries set status = 'held', held_for = 'endpoint_failing', next_attempt_at = null where endpoint_id = ${arranged.endpointId}`,
+    );
+    const browser = await signIn(arranged.organization.organizationId);
+    const path = `/webhooks/${arranged.endpointId}`;
+    const form = await browser.open(`${path}/replay`);
+    expect(form.body).toContain('3 deliveries are on hold</a>');
+    expect(form.body).toContain('Try the oldest now');
+    const replay = await browser.submit(`${path}/replay`, {
+      since: '2020-01-01T00:00',
+      until: '2099-01-01T00:00',
+      only_failed: 'on',
+    });
+    expect(replay.body).not.toContain('nothing started');
+    const [, jobId = ''] = /job=(\w+)/.exec(browser.path) ?? [];
+    const jobs = createBulkJobRunner({
+      database: app.worker,
+      outbox: arranged.outbox,
+      notifications: { notifyMembers: async () => {} },
+    });
+    await jobs.run(jobId, () => {});
+    const ended = await browser.open(browser.path);
+    for (const shown of [
+      'nothing started',
+      'No delivery of the time range has been tried and failed.',
+      '3 deliveries are on hold</a>. A replay does not start what is on hold',
+      'delivered by itself when the receiver accepts deliveries again',
+      'Try the oldest now',
+    ])
+      expect(ended.body).toContain(shown);
+    expect(ended.body).not.toMatch(/Replay <span class="badge good"/);
+    const [oldest = ''] = arranged.deliveryIds.toSorted();
+    const tried = await browser.submit(`/webhooks/deliveries/${oldest}/retry`);
+    expect(tried.body).toContain('The delivery is tried now.');
   });
 
   test('are replayed for a time range, with errors at their field, and canceled together', async () => {

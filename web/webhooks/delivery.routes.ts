@@ -9,7 +9,7 @@ import type { Config } from '../../platform/config.ts';
 import { AppError } from '../../platform/errors.ts';
 import { OrganizationQuery } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
-import { describeDelivery, describeError, EVENT_WORDS, endpointName } from './words.ts';
+import { describeDelivery, describeError, describeOutcome, EVENT_WORDS, endpointName } from './words.ts';
 
 export interface DeliveryPageDependencies {
   pages: Pages;
@@ -53,6 +53,7 @@ export const deliveryPages =
         event,
         sent,
         state: describeDelivery(delivery, config.WEBHOOK_TIMEOUT_MS),
+        outcome: describeOutcome(delivery.status),
         attempts: attempts
           .toReversed()
           .slice(0, SHOWN_ATTEMPTS)
@@ -78,7 +79,7 @@ export const deliveryPages =
       ]);
       return pages.send(request, reply, {
         template: 'webhooks/delivery',
-        title: EVENT_WORDS[event.type]?.[0] ?? event.type,
+        title: `Delivery of the ${event.test ? 'test event' : 'event'} “${EVENT_WORDS[event.type]?.[0] ?? event.type}”`,
         problem,
         data: {
           ...shown,

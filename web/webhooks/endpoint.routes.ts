@@ -12,13 +12,17 @@ import type { Config } from '../../platform/config.ts';
 import { type AppError, invalid } from '../../platform/errors.ts';
 import { listQuery, OptionalText, OrganizationQuery } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
+import { describeHold, findOldestHeld, mayRetry } from './held-deliveries.ts';
 import { EndpointParams } from './webhooks.routes.ts';
 import {
+  describeAnswer,
   describeDelivery,
   describeEndpoint,
+  describeJob,
+  describeNextAttempt,
+  describeProbes,
   EVENT_WORDS,
   endpointName,
-  SKIP_WORDS,
   STATUS_WORDS,
 } from './words.ts';
 
@@ -74,32 +78,36 @@ export const endpointPages =
       const { id: endpointId } = request.params as { id: string };
       const { status, event_type: eventType, job } = filters;
       const filter = { status: status || undefined, eventType: eventType || undefined };
-      const [details, page, shownJob] = await Promise.all([
+      const [details, page, oldest, shownJob] = await Promise.all([
         webhookEndpoints.get(scope, endpointId),
         webhookDeliveries.list(scope, endpointId, filter, pages.readPage(request, PAGE)),
+        findOldestHeld(webhookDeliveries, scope, endpointId),
         job ? webhookJobs.get(scope, job) : undefined,
       ]);
+      const { endpoint } = details;
+      const probes = describeProbes(endpoint);
       return {
         ...details,
         filters,
         statusChoices: [['', 'Every status'], ...Object.entries(STATUS_WORDS)],
         eventChoices: [['', 'Every event'], ...EVENT_TYPES.map((type) => [type, EVENT_WORDS[type][0]])],
-        state: describeEndpoint(details.endpoint),
-        overlapEnd: findOverlapEnd(details.endpoint),
+        state: describeEndpoint(endpoint),
+        ...describeHold(endpoint, oldest, config.WEBHOOK_TIMEOUT_MS),
+        overlapEnd: findOverlapEnd(endpoint),
         deliveries: page.items.map(({ delivery, event }) => ({
           ...delivery,
           test: event.test,
           event: EVENT_WORDS[event.type]?.[0] ?? event.type,
           state: describeDelivery(delivery, config.WEBHOOK_TIMEOUT_MS),
+          answer: describeAnswer(delivery, config.WEBHOOK_TIMEOUT_MS),
+          next:
+            delivery.status === 'held' &&
+            describeNextAttempt(delivery, delivery.id === oldest?.delivery.id ? probes : undefined),
+          mayRetry: mayRetry(endpoint, { delivery, event }),
         })),
         isFiltered: Boolean(status || eventType),
         next: pages.nextPage(request, page),
-        job: shownJob && {
-          ...shownJob,
-          skipped: Object.entries(shownJob.skipped).map(
-            ([reason, count]) => [SKIP_WORDS[reason as keyof typeof SKIP_WORDS] ?? reason, count] as const,
-          ),
-        },
+        job: shownJob && describeJob(shownJob),
       };
     }
 
@@ -226,13 +234,22 @@ export const endpointPages =
 
     async function showReplay(request: FastifyRequest, reply: FastifyReply, problem?: AppError) {
       const { id: endpointId } = request.params as { id: string };
-      const { endpoint } = await webhookEndpoints.get(request.scope, endpointId);
+      const [details, oldest] = await Promise.all([
+        webhookEndpoints.get(request.scope, endpointId),
+        findOldestHeld(webhookDeliveries, request.scope, endpointId),
+      ]);
+      const { endpoint } = details;
       const now = Date.now();
       return pages.send(request, reply, {
         template: 'webhooks/replay',
         title: `Replay to ${endpointName(endpoint)}`,
         problem,
-        data: { endpoint, since: toField(now - DAY_MS), until: toField(now + 60_000) },
+        data: {
+          ...details,
+          ...describeHold(endpoint, oldest, config.WEBHOOK_TIMEOUT_MS),
+          since: toField(now - DAY_MS),
+          until: toField(now + 60_000),
+        },
         apiCall: {
           method: 'POST',
           path: `/webhooks/endpoints/${endpointId}/replay`,

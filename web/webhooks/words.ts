@@ -1,9 +1,10 @@
 import type { EventType } from '../../domain/events/event-types.ts';
-import type { SkipReason } from '../../domain/webhooks/bulk-job.entity.ts';
+import type { BulkJob, SkipReason } from '../../domain/webhooks/bulk-job.entity.ts';
 import type { DeliveryStatus, HoldReason, WebhookDelivery } from '../../domain/webhooks/delivery.entity.ts';
 import type { WebhookEndpoint } from '../../domain/webhooks/endpoint.entity.ts';
 import { DISABLED_THROUGH_API } from '../../domain/webhooks/endpoint.service.ts';
 import { isFailing } from '../../domain/webhooks/endpoint-health.ts';
+import { probeIntervalMs } from '../../workflows/webhooks/probe-endpoint.contract.ts';
 import type { Tone } from '../shell/charts.ts';
 
 /** The types of events as people say them, in the groups of the form. */
@@ -103,6 +104,107 @@ export function describeDelivery(
   }
 }
 
+const OUTCOMES: Record<DeliveryStatus, readonly [tone: Tone, text: string]> = {
+  pending: ['info', 'not delivered yet'],
+  held: ['warn', 'not delivered yet'],
+  delivered: ['good', 'delivered to the endpoint'],
+  exhausted: ['bad', 'not delivered'],
+  blocked: ['bad', 'not delivered'],
+  canceled: ['neutral', 'not delivered'],
+};
+
+/** Whether the event has reached the endpoint: the name of an event can sound like it, such as “Message delivered”. */
+export function describeOutcome(status: DeliveryStatus): { tone: Tone; text: string } {
+  const [tone, text] = OUTCOMES[status];
+  return { tone, text };
+}
+
+/** What the receiver answered last, or why there was no answer. */
+export function describeAnswer(
+  {
+    status,
+    attempts,
+    lastError,
+    lastStatusCode,
+  }: Pick<WebhookDelivery, 'status' | 'attempts' | 'lastError' | 'lastStatusCode'>,
+  timeoutMs: number,
+): string {
+  // A cancellation replaces the error of the last attempt, and leaves its status code.
+  if (status === 'canceled' && lastStatusCode !== null) return describeStatusCode(lastStatusCode);
+  if (lastError !== null && status !== 'canceled') return describeError(lastError, timeoutMs);
+  if (lastStatusCode !== null) return describeStatusCode(lastStatusCode);
+  if (attempts === 0) return status === 'canceled' ? 'Not tried.' : 'Not tried yet.';
+  return status === 'canceled' ? 'See its attempts.' : 'No answer yet.';
+}
+
+const describeStatusCode = (code: number): string =>
+  code >= 200 && code <= 299
+    ? `Accepted: the receiver answered ${code}.`
+    : `The receiver answered ${code}${explainStatus(code)}.`;
+
+const NEXT_ATTEMPTS: Record<HoldReason | 'endpoint_disabled', string> = {
+  endpoint_disabled: 'when the endpoint is enabled',
+  endpoint_failing: 'when the receiver accepts deliveries again',
+  usage_limit: 'when the limit allows it',
+  suspension: 'when the suspension ends',
+  organization_deleted: 'when the organization is recovered',
+  switched_off: 'when deliveries are switched on again',
+};
+
+/** When a held delivery goes on. The oldest one is tried again and again while its endpoint fails. */
+export function describeNextAttempt(
+  { heldFor }: Pick<WebhookDelivery, 'heldFor'>,
+  interval: string | undefined,
+): string {
+  if (heldFor === 'endpoint_failing' && interval) return `the next to be tried, ${interval}`;
+  return NEXT_ATTEMPTS[heldFor ?? 'endpoint_disabled'];
+}
+
+/** How often the service tries a delivery of a failing endpoint; undefined if it tries none by itself. */
+export function describeProbes(
+  endpoint: Pick<WebhookEndpoint, 'consecutiveFailures' | 'disabled' | 'holdingSince'>,
+): string | undefined {
+  const { holdingSince, disabled } = endpoint;
+  if (!isFailing(endpoint) || disabled || !holdingSince) return undefined;
+  const minutes = Math.round(probeIntervalMs(Date.now() - holdingSince.getTime()) / 60_000);
+  return minutes === 1 ? 'every minute' : `every ${minutes} minutes`;
+}
+
+export interface ShownJob {
+  name: string;
+  status: BulkJob['status'];
+  /** It has ended, and changed nothing. */
+  didNothing: boolean;
+  text: string;
+  detail: string | null;
+  isReplay: boolean;
+}
+
+/** What a replay or cancellation has done. One that did nothing says why. */
+export function describeJob({ kind, status, deliveries, skipped, detail, onlyFailed }: BulkJob): ShownJob {
+  const isReplay = kind === 'replay';
+  const left = Object.entries(skipped).map(
+    ([reason, count]) =>
+      `${count.toLocaleString('en-US')} left as they are (${SKIP_WORDS[reason as SkipReason] ?? reason})`,
+  );
+  const didNothing = status === 'completed' && deliveries === 0;
+  const done = `${deliveries.toLocaleString('en-US')} deliveries ${isReplay ? 'started' : 'canceled'}`;
+  const reason = isReplay ? EMPTY_REPLAY[onlyFailed ? 'failed' : 'all'] : 'No delivery waited.';
+  return {
+    name: isReplay ? 'Replay' : 'Cancellation',
+    status,
+    didNothing,
+    text: `${[done, ...left].join(', ')}.${didNothing && left.length === 0 ? ` ${reason}` : ''}`,
+    detail,
+    isReplay,
+  };
+}
+
+const EMPTY_REPLAY = {
+  failed: 'No delivery of the time range has been tried and failed.',
+  all: 'No event of the time range is one that this endpoint gets.',
+};
+
 /** How an endpoint stands. Someone has to act if it is failing or disabled. */
 export function describeEndpoint(endpoint: WebhookEndpoint): State {
   const { disabled, disabledReason, consecutiveFailures } = endpoint;
@@ -118,7 +220,7 @@ export function describeEndpoint(endpoint: WebhookEndpoint): State {
     return {
       tone: 'bad',
       text: 'Failing',
-      why: 'Events wait. The service tries one of them every few minutes, and delivers all when the receiver accepts it.',
+      why: `Events wait. The service tries the oldest one ${describeProbes(endpoint) ?? 'first'}, or later if the receiver asks for it, and delivers all when the receiver accepts it.`,
     };
   if (consecutiveFailures > 0) return { tone: 'warn', text: 'Retrying', why: 'Its last attempt failed.' };
   return { tone: 'good', text: 'Active', why: '' };
