@@ -43,7 +43,12 @@ describe('the page of approvals', () => {
     for (const shown of ['ada@people.example', 'Plain', 'outside your organization', 'First message'])
       expect(page.body).toContain(shown);
     const approved = await browser.submit(`/approvals/${id}`, { decision: 'approve', note: 'Fine' });
+    expect(page.body).toContain('No files are attached.');
     expect(approved.body).toContain('The message is approved.');
+    expect(approved.body).toMatch(/Decided just now: <a[^>]*>Offer &lt;b&gt;1/);
+    await browser.open(/Decided just now: <a[^>]*href="([^"]+)"/.exec(approved.body)?.[1] ?? '');
+    expect(browser.path).toMatch(/^\/messages\/msg_/);
+    expect((await browser.open('/approvals?decided=drf_x')).body).not.toContain('Decided just now');
     expect((await call('GET', `/drafts/${id}`)).json()).toMatchObject({ message_id: expect.any(String) });
   });
 
@@ -115,12 +120,12 @@ describe('the page of approvals', () => {
     expect(page.body).toContain(`data-key="j ArrowRight" href="/approvals/${third.id}"`);
     const decide = (id: string, decision: string) =>
       browser.submit(`/approvals/${id}`, { decision, note: 'Same note' });
-    await decide(second.id, 'reject');
-    expect(browser.path).toBe(`/approvals/${third.id}?notice=draft-rejected`);
+    expect((await decide(second.id, 'reject')).body).toMatch(/Decided just now: <a[^>]*>Two</);
+    expect(browser.path).toBe(`/approvals/${third.id}?decided=${second.id}&notice=draft-rejected`);
     await decide(third.id, 'approve');
-    expect(browser.path).toBe(`/approvals/${first.id}?notice=draft-approved`);
+    expect(browser.path).toBe(`/approvals/${first.id}?decided=${third.id}&notice=draft-approved`);
     const last = await decide(first.id, 'approve');
-    expect(browser.path).toBe('/approvals?notice=draft-approved');
+    expect(browser.path).toBe(`/approvals?decided=${first.id}&notice=draft-approved`);
     expect(last.body).toContain('Nothing waits for your approval');
   });
 

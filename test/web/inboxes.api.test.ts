@@ -127,6 +127,14 @@ describe('the page of inboxes', () => {
     expect((await browser.open(`/inboxes/${inbox.id}`)).body).toContain('It answers itself');
     await browser.open('/inboxes');
     expect((await browser.submit(`/inboxes/${inbox.id}/resume`)).body).toContain('sends again');
+    expect(browser.path).toBe(`/inboxes?notice=inbox-resumed#${inbox.id}`);
+    const { body } = await browser.open('/inboxes');
+    expect(body).toContain(`<tr id="${inbox.id}">`);
+    expect(body).toContain(`>Pause…<span class="visually-hidden"> ${inbox.email}</span></button>`);
+    await browser.open(`/inboxes/${inbox.id}`);
+    await browser.submit(`/inboxes/${inbox.id}/pause`, { reason: 'Again' });
+    expect(browser.path).toBe(`/inboxes/${inbox.id}?notice=inbox-paused`);
+    await browser.submit(`/inboxes/${inbox.id}/resume`);
     expect(await get(`/inboxes/${inbox.id}`)).toMatchObject({ send_paused: false });
   });
 

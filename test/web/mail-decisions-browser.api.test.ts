@@ -106,7 +106,7 @@ const SUBJECT = `${LONG} 📨 \u0627\u0644\u0633\u0639\u0631 <b>now</b>`;
     await page.keyboard.press('Enter');
     await page.getByRole('status').getByText('The message is rejected.').waitFor();
     expect(page.url()).toContain(second.id);
-    await page.getByText('Keys', { exact: true }).click();
+    await page.getByText('Keyboard shortcuts', { exact: true }).click();
     await page.getByLabel('Use these keys').uncheck();
     await page.getByRole('heading', { level: 1 }).click();
     await page.keyboard.press('a');

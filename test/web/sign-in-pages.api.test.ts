@@ -144,11 +144,24 @@ describe('passkeys on pages', () => {
 describe('providers on pages', () => {
   test('have a button on the login page that leads to the provider', async () => {
     const { body } = await createPageClient(app).open('/login?next=/settings');
-    const [, link = ''] = /<a class="button" href="([^"]*)">Continue with Forge</.exec(body) ?? [];
+    const [, link = ''] = /<a class="button plain" href="([^"]*)">Continue with Forge</.exec(body) ?? [];
     expect(link).toBe('/api/v1/auth/oauth/forge?redirect_to=%2Fsettings');
     const started = await app.app.inject({ method: 'GET', url: link, headers: { accept: 'text/html' } });
     expect(started.headers.location).toContain(`${provider.issuer}/authorize?`);
     expect((await createPageClient(app).open('/signup')).body).toContain('Continue with Forge');
+  });
+
+  test('stand in one group with single sign-on, which is offered once, and opens without an address', async () => {
+    const browser = createPageClient(app);
+    const { body } = await browser.open('/login');
+    expect(body.match(/single sign-on/gi)).toHaveLength(1);
+    const [group = ''] = /<section class="other-ways".*?<\/section>/s.exec(body) ?? [];
+    const buttons = [...group.matchAll(/<(?:button|a class="button)[^>]*>/g)].map(([tag]) => tag);
+    expect(buttons).toHaveLength(3);
+    for (const button of buttons) expect(button).toContain('plain');
+    const [, csrf = ''] = /name="csrf" value="([^"]*)"/.exec(body) ?? [];
+    const opened = await browser.post('/login/sso', { csrf, email: '', password: '', next: '/settings' });
+    expect([opened.statusCode, opened.body.includes('role="alert"')]).toEqual([200, false]);
   });
 
   test('are linked and unlinked on the account page', async () => {

@@ -10,10 +10,12 @@ import type { DraftService } from '../../domain/drafts/draft.service.ts';
 import type { ComparedField, DraftPreviewService } from '../../domain/drafts/draft-preview.service.ts';
 import { REQUESTER_PROBLEMS } from '../../domain/identity/requester.ts';
 import type { AlarmService } from '../../domain/messages/alarm.service.ts';
-import { type AppError, notFound } from '../../platform/errors.ts';
+import type { MessageService } from '../../domain/messages/message.service.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
 import { describeHtml } from '../drafts/draft-html.ts';
 import { describeActor, describeSendError, SHORT_SIGNALS, SIGNALS, stateOf } from '../drafts/draft-words.ts';
 import { showUnlessSent } from '../drafts/sent-draft.ts';
+import { shortenExcerpt } from '../messages/words.ts';
 import { listQuery, OptionalText, OrganizationQuery } from '../shell/forms.ts';
 import { withQuery } from '../shell/links.ts';
 import type { Pages } from '../shell/pages.ts';
@@ -27,6 +29,7 @@ export interface ApprovalPageDependencies {
   draftPreviews: DraftPreviewService;
   alarms: AlarmService;
   actorNames: ActorNameService;
+  messages: MessageService;
 }
 
 const WAITING = { sendStatus: 'pending_approval' } as const;
@@ -50,6 +53,7 @@ export const approvalPages =
     draftPreviews,
     alarms,
     actorNames,
+    messages,
   }: ApprovalPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     const seenVersions = createSeenVersions(cookies);
@@ -70,11 +74,36 @@ export const approvalPages =
       return { next: await neighbor('asc'), previous: await neighbor('desc') };
     }
 
-    /** The page after a decision: the next one that waits, or the list. */
+    /** The page after a decision: the next one that waits, or the list. It names the message that was decided on. */
     async function findNextPage(request: FastifyRequest, draftId: string): Promise<string> {
       const { next, previous } = await findNeighbors(request, draftId);
       const first = next ?? previous;
-      return pages.link(request, first === undefined ? '/approvals' : `/approvals/${first}`);
+      return pages.link(request, first === undefined ? '/approvals' : `/approvals/${first}`, {
+        decided: draftId,
+      });
+    }
+
+    /** The message of the last decision: its draft if it was rejected, or what was sent. */
+    async function findDecided(request: FastifyRequest) {
+      const { decided } = request.query as { decided?: string };
+      if (!decided) return undefined;
+      try {
+        const { subject } = await findDecidedMessage(request, decided);
+        return { href: pages.link(request, `/approvals/${decided}`), subject: subject || '(no subject)' };
+      } catch (error) {
+        if (error instanceof AppError && error.status < 500) return undefined;
+        throw error;
+      }
+    }
+
+    async function findDecidedMessage({ scope }: FastifyRequest, draftId: string) {
+      try {
+        return await draftPreviews.get(scope, draftId);
+      } catch (error) {
+        const messageId = error instanceof AppError ? error.extensions.message_id : undefined;
+        if (typeof messageId !== 'string') throw error;
+        return (await messages.get(scope, messageId)).message;
+      }
     }
 
     async function list(request: FastifyRequest) {
@@ -97,6 +126,7 @@ export const approvalPages =
           isUnseen: (seenVersions.of(request, draft.id) ?? 0) < draft.version,
         })),
         next: pages.nextPage(request, page),
+        decided: await findDecided(request),
         inbox: inbox && { id: inbox, name: names.get(inbox) ?? inbox },
       };
     }
@@ -107,7 +137,7 @@ export const approvalPages =
         config: { permission: 'messages:approve' },
         schema: {
           operationId: 'pages.approvals',
-          querystring: listQuery({ inbox_id: OptionalText(64) }),
+          querystring: listQuery({ inbox_id: OptionalText(64), decided: OptionalText(64) }),
         },
       },
       async (request, reply) =>
@@ -174,6 +204,8 @@ export const approvalPages =
           ofDraft: ofDraft(request, draft),
           environment: request.shell?.environments.find(({ id }) => id === draft.environmentId)?.name,
           state: stateOf(draft),
+          decided: await findDecided(request),
+          shortenExcerpt,
           error: draft.sendError === null ? null : describeSendError(draft.sendError),
           inbox: names.get(draft.inboxId) ?? draft.inboxId,
           requester: describeActor(draft.requestedByKind, draft.requestedById, names),
@@ -213,6 +245,7 @@ export const approvalPages =
           querystring: strictObject({
             ...OrganizationQuery.properties,
             since: Type.Optional(Type.Literal('request')),
+            decided: OptionalText(64),
           }),
         },
       },

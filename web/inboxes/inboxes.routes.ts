@@ -10,6 +10,7 @@ import type { MetricService } from '../../domain/metrics/metric.service.ts';
 import type { AppError } from '../../platform/errors.ts';
 import type { RunOnce } from '../../platform/idempotency/run-once.ts';
 import { listQuery } from '../shell/forms.ts';
+import type { Notice } from '../shell/notices.ts';
 import type { Pages } from '../shell/pages.ts';
 import { inboxState } from './inbox-words.ts';
 
@@ -45,8 +46,8 @@ const NewInbox = strictObject({
   username: text(64),
   domain: text(253),
 });
-/** Where the form of a change is: on the list, or on the page of the inbox. */
-const Back = enumOf(['list', 'inbox']);
+/** Where the form of a change is: on the list, or on a page of the inbox. */
+const Back = enumOf(['list', 'mail', 'settings']);
 
 /** The inboxes of the environment: found, created, paused and resumed, deleted. */
 export const inboxesPages =
@@ -160,11 +161,19 @@ export const inboxesPages =
         pages.seeOther(reply, pages.link(request, `/inboxes/${created}`), 'inbox-created'),
     });
 
-    const changed = (request: FastifyRequest & { params: { id: string }; body: { back: string } }) =>
-      pages.link(
-        request,
-        request.body.back === 'inbox' ? `/inboxes/${request.params.id}/settings` : '/inboxes',
-      );
+    function seeChanged(
+      request: FastifyRequest & { params: { id: string }; body: { back: string } },
+      reply: FastifyReply,
+      notice: Notice,
+    ) {
+      const { id } = request.params;
+      const page = `/inboxes/${id}`;
+      const paths: Record<string, string> = { mail: page, settings: `${page}/settings` };
+      const path = paths[request.body.back];
+      return path === undefined
+        ? pages.seeOther(reply, `${pages.link(request, '/inboxes')}#${id}`, notice)
+        : pages.seeOther(reply, pages.link(request, path), notice);
+    }
 
     pages.form(app, '/inboxes/:id/pause', {
       config: { permission: 'inboxes:write' },
@@ -175,7 +184,7 @@ export const inboxesPages =
       },
       work: ({ scope, params, body }) => inboxes.pause(scope, params.id, body.reason.trim()),
       show: showError,
-      done: (request, reply) => pages.seeOther(reply, changed(request), 'inbox-paused'),
+      done: (request, reply) => seeChanged(request, reply, 'inbox-paused'),
     });
 
     pages.form(app, '/inboxes/:id/resume', {
@@ -187,7 +196,7 @@ export const inboxesPages =
       },
       work: ({ scope, params }) => inboxes.resume(scope, params.id),
       show: showError,
-      done: (request, reply) => pages.seeOther(reply, changed(request), 'inbox-resumed'),
+      done: (request, reply) => seeChanged(request, reply, 'inbox-resumed'),
     });
 
     pages.form(app, '/inboxes/:id/delete', {

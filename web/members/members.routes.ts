@@ -9,7 +9,7 @@ import type { OwnershipService } from '../../domain/organizations/ownership.serv
 import { type AppError, invalid } from '../../platform/errors.ts';
 import { listQuery } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
-import { ROLE_TEXTS } from './role-texts.ts';
+import { ROLE_HINT, ROLE_TEXTS } from './role-texts.ts';
 
 export interface MemberPageDependencies {
   pages: Pages;
@@ -50,6 +50,7 @@ export const memberPages =
           // From the lowest: a person is invited with as little as they need.
           roles: MEMBER_ROLES.filter((role) => isRoleWithin(role, own)).reverse(),
           roleTexts: ROLE_TEXTS,
+          roleHint: ROLE_HINT,
           isOnlyOwner: page.next === null && page.items.filter(({ role }) => role === 'owner').length === 1,
         },
         apiCall: { path: '/org/members', query: { limit: 50 } },

@@ -28,6 +28,7 @@ import {
   LINK_WORDS,
   RULE_WORDS,
   SIGNAL_WORDS,
+  shortenExcerpt,
 } from './words.ts';
 
 export interface MessagePageDependencies {
@@ -184,7 +185,13 @@ function createMessagePage({
         isAuthenticated: message.authentication && isAuthenticated(message.authentication),
         isInFlight: IN_FLIGHT_STATUSES.includes(message.status),
         workflowId: scope.impersonation ? workflowIdOf(details) : undefined,
-        words: { confidences: CONFIDENCE_WORDS, links: LINK_WORDS, rules: RULE_WORDS, signals: SIGNAL_WORDS },
+        words: {
+          confidences: CONFIDENCE_WORDS,
+          links: LINK_WORDS,
+          rules: RULE_WORDS,
+          signals: SIGNAL_WORDS,
+          shortenExcerpt,
+        },
       },
       apiCall: { path: `/messages/${messageId}`, query: { links: 'all' } },
     });

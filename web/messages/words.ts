@@ -2,6 +2,7 @@ import { describeRecipientFailure } from '../../domain/messages/delivery-failure
 import type { RecipientStatus, Signal } from '../../domain/messages/message.entity.ts';
 import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import type { MessageStep, StepType } from '../../domain/messages/message-timeline.service.ts';
+import { findWording } from '../../domain/mime/injection/wording.ts';
 import type { LinkKind } from '../../domain/mime/links/link-kinds.ts';
 import type { FoundCode, INJECTION_RULES } from '../../domain/mime/message-findings.ts';
 import type { Tone } from '../shell/charts.ts';
@@ -126,4 +127,15 @@ function findRemedy(
       ? `${suppressed} Lift the suppression if it is wrong, and send again.`
       : 'The address was suppressed when the message was sent. It is not any more: send again.';
   return isSuppressed ? `${failure.next} ${suppressed}` : failure.next;
+}
+
+/**
+ * Words of a message that a rule found, as stored: context after them may end within a word. That word is left out, unless
+ * the rule needs it.
+ */
+export function shortenExcerpt(excerpt: string): string {
+  if (/[.!?…][\p{Pe}\p{Pf}"']*$/u.test(excerpt)) return excerpt;
+  const whole = excerpt.replace(/\s+\S*$/, '');
+  const isEnough = findWording(whole).length === findWording(excerpt).length;
+  return `${isEnough ? whole : excerpt}…`;
 }

@@ -46,6 +46,9 @@ export interface ConfirmOptions {
   inputs?: string;
   submit: string;
   danger?: boolean;
+  /** What the button acts on, for those who hear its name alone. */
+  of?: string;
+  small?: boolean;
 }
 
 /** The parts of pages that templates print. Each function returns HTML whose values are escaped. */
@@ -196,13 +199,25 @@ function createParts({
 
     /** A button that opens a dialog with a form. For everything that cannot be taken back. */
     confirm(options: ConfirmOptions): string {
-      const { id, button, title, text, action, fields = {}, inputs = '', submit, danger = true } = options;
+      const {
+        id,
+        button,
+        title,
+        text,
+        action,
+        fields = {},
+        inputs = '',
+        submit,
+        danger = true,
+        small = false,
+        of,
+      } = options;
       const name = html(id);
       const hidden = Object.entries(fields)
         .map(([key, value]) => `<input type="hidden" name="${html(key)}" value="${html(value)}">`)
         .join('');
       return (
-        `<button type="button" class="plain${danger ? ' destructive' : ''}" popovertarget="${name}">${html(button)}</button>` +
+        `<button type="button" class="plain${danger ? ' destructive' : ''}${small ? ' small' : ''}" popovertarget="${name}">${html(button)}${of === undefined ? '' : `<span class="visually-hidden"> ${html(of)}</span>`}</button>` +
         `<div id="${name}" popover class="dialog" role="dialog" aria-labelledby="${name}-title">` +
         `<h2 id="${name}-title">${html(title)}</h2><p>${html(text)}</p>` +
         `<form method="post" action="${html(action)}">${csrfField()}${hidden}${inputs}` +

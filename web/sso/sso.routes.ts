@@ -65,6 +65,9 @@ export const ssoPages =
       async (request, reply) => {
         const organization = (request.body.organization ?? request.body.email ?? '').trim();
         const next = localPath(request.body.next);
+        // The sign-in page leads here, too, before the person has entered an address.
+        if (request.body.organization === undefined && organization === '')
+          return showLogin(request, reply, { next });
         const starting = ssoLogins.start({
           organization,
           redirectTo: next,
