@@ -17,6 +17,7 @@ export {
   NO_INJECTION,
 } from './injection/find-injection.ts';
 export { findNamedAddresses, MAX_NAMED_ADDRESSES } from './injection/named-addresses.ts';
+export { findWording } from './injection/wording.ts';
 
 /** Raise it if the rules change so much that `mail:parse-again` should read older mail again. */
 export const FINDINGS_VERSION = 2;

@@ -2,9 +2,8 @@ import { describeRecipientFailure } from '../../domain/messages/delivery-failure
 import type { RecipientStatus, Signal } from '../../domain/messages/message.entity.ts';
 import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import type { MessageStep, StepType } from '../../domain/messages/message-timeline.service.ts';
-import { findWording } from '../../domain/mime/injection/wording.ts';
 import type { LinkKind } from '../../domain/mime/links/link-kinds.ts';
-import type { FoundCode, INJECTION_RULES } from '../../domain/mime/message-findings.ts';
+import { type FoundCode, findWording, type INJECTION_RULES } from '../../domain/mime/message-findings.ts';
 import type { Tone } from '../shell/charts.ts';
 
 /** Warnings as people say them. */
