@@ -36,6 +36,8 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
     const page = await context.newPage();
     await page.goto(`${origin}/usage`);
     await page.getByRole('link', { name: 'Plan and payment' }).click();
+    const entry = page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Usage' });
+    expect(await entry.getAttribute('aria-current')).toBe('page');
     await page.getByLabel('Plan').selectOption('developer');
     await page.getByRole('button', { name: 'Continue to payment' }).click();
     await page.getByRole('heading', { name: 'Checkout' }).waitFor();

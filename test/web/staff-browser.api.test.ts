@@ -1,22 +1,24 @@
-import { describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
 import { generate } from 'otplib';
 import { addStaffMember } from '../../domain/bootstrap/add-staff-member.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import { newId } from '../../platform/ids.ts';
 import { newAddress } from '../support/accounts.ts';
-import { findBrowserObstacle, launchBrowser } from '../support/browser.ts';
+import { browserObstacle as obstacle, openConsole, useBrowser } from '../support/console-browser.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
-import { useResource } from '../support/use-resource.ts';
-
-const obstacle = findBrowserObstacle();
-if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}`);
+import { createStaff } from '../support/staff.ts';
+import { createFailedEmail, createTestEndpoint } from '../support/staff-operations.ts';
 
 (obstacle ? describe.skip : describe)('the console in Chromium', () => {
   const app = useTestApp();
-  const browser = useResource(launchBrowser, (running) => running.close());
+  const browser = useBrowser();
+  let origin: string;
+  beforeAll(async () => {
+    origin = await app.app.listen({ host: 'localhost', port: 0 });
+  });
 
   test('leads a staff member from signing in through a suspension to its entry in the log', async () => {
     const { organizationId, token } = await createOrganization(app.worker);
@@ -25,7 +27,6 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
       role: 'admin',
       totp: { secretBox: createSecretBox(app.config.ENCRYPTION_KEY), issuer: 'test' },
     });
-    const origin = await app.app.listen({ host: 'localhost', port: 0 });
     const context = await browser.newContext();
     const page = await context.newPage();
     const problems: string[] = [];
@@ -77,5 +78,50 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
     );
     expect(rows).toEqual([{ reason: 'Reported twice' }]);
     await context.close();
+  });
+  test('fits a phone, is accessible, and shows times as those of the reader', async () => {
+    const { organizationId, ownerId, token } = await createOrganization(app.worker);
+    await createFailedEmail(app.worker, { organizationId, ownerId });
+    await createTestEndpoint(app, token);
+    const staff = await createStaff(app, { role: 'admin' });
+    const workflowId = `send/${newId('message')}`;
+    app.temporalRuns.add({
+      workflowId,
+      type: 'sendMessage',
+      searchAttributes: { OrgId: organizationId, Stage: 'needs_attention' },
+    });
+    const { page, visit, close } = await openConsole(browser, origin, { token: staff.token, width: 390 });
+    const organization = `/admin/organizations/${organizationId}`;
+    const faults: string[] = [];
+    for (const path of [
+      '/admin',
+      '/admin/organizations',
+      organization,
+      `${organization}/operations`,
+      `${organization}/impersonations`,
+      '/admin/people',
+      `/admin/people/${ownerId}`,
+      `/admin/people/${staff.userId}`,
+      '/admin/work',
+      `/admin/work/run?${new URLSearchParams({ workflow_id: workflowId })}`,
+      '/admin/requests',
+      '/admin/toggles',
+      '/admin/announcements',
+      '/admin/emails',
+      '/admin/health',
+      '/admin/staff',
+      '/admin/log',
+    ]) {
+      await visit(path).catch((error: Error) => faults.push(`${path}: ${error.message}`));
+      const bare = await page.evaluate(() => [
+        ...[...document.querySelectorAll('table:not(.stack)')].map(() => 'a table that does not stack'),
+        ...(/\d{2}:\d{2} UTC/.test(document.querySelector('main')?.textContent ?? '')
+          ? ['a time in UTC']
+          : []),
+      ]);
+      faults.push(...bare.map((fault) => `${path}: ${fault}`));
+    }
+    expect(faults).toEqual([]);
+    await close();
   });
 });

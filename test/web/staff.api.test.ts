@@ -74,7 +74,9 @@ describe('the console', () => {
     expect(tier.body).toContain('<dd>business</dd>');
     const override = { resource: 'messages_sent', limit: '7', kind: 'hard', expires_on: '2999-01-01' };
     const overridden = await browser.submit(`${path}/overrides`, { ...override, note: 'Trial' });
-    expect(overridden.body).toMatch(/messages_sent<\/td><td>0<\/td><td>7<\/td><td>hard<\/td><td>override/);
+    expect(overridden.body).toMatch(
+      /messages_sent<\/td><td[^>]*>0<\/td><td[^>]*>7<\/td><td[^>]*>hard<\/td><td[^>]*>override/,
+    );
     const past = await browser.submit(`${path}/overrides`, {
       ...override,
       expires_on: '2001-01-01',
@@ -456,7 +458,8 @@ describe('the console', () => {
     const { browser } = await openConsole('support');
     const page = await browser.open('/admin/health');
     expect(page.statusCode).toBe(200);
-    for (const name of ['database', 'temporal', 'storage']) expect(page.body).toContain(`<td>${name}</td>`);
+    for (const name of ['database', 'temporal', 'storage'])
+      expect(page.body).toContain(`<td data-label="Name">${name}</td>`);
   });
 
   test('shows the log', async () => {
@@ -566,7 +569,9 @@ describe('operations in the console', () => {
     });
     const { browser } = await openConsole('support');
     const page = await browser.open(`/admin/work/run?${new URLSearchParams({ workflow_id: workflowId })}`);
-    expect(page.body).toMatch(/Evidence[\s\S]*<td>1<\/td><td>people.example<\/td><td><strong>unknown/);
+    expect(page.body).toMatch(
+      /Evidence[\s\S]*<td[^>]*>1<\/td><td[^>]*>people.example<\/td><td[^>]*><strong>unknown/,
+    );
     expect(page.body).toContain(row?.rfcMessageId);
     expect(page.body).toContain('action="/admin/work/resolve"');
     expect(page.body).not.toContain('b@people.example');

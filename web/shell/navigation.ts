@@ -6,6 +6,8 @@ export interface Screen {
   name: string;
   /** Undefined: open to every member. */
   permission: Permission | undefined;
+  /** Paths of pages without an entry of their own that belong to this one. */
+  parts?: readonly string[];
   group: 'Mail' | 'Delivery' | 'Organization';
 }
 
@@ -18,7 +20,13 @@ export const SCREENS: readonly Screen[] = [
   { path: '/domains', name: 'Domains', permission: 'domains:read', group: 'Delivery' },
   { path: '/webhooks', name: 'Webhooks', permission: 'webhooks:read', group: 'Delivery' },
   { path: '/reputation', name: 'Reputation', permission: 'suppressions:read', group: 'Delivery' },
-  { path: '/usage', name: 'Usage', permission: 'usage:read', group: 'Organization' },
+  {
+    path: '/usage',
+    name: 'Usage',
+    permission: 'usage:read',
+    parts: ['/billing'],
+    group: 'Organization',
+  },
   { path: '/requests', name: 'Requests', permission: 'usage:read', group: 'Organization' },
   { path: '/keys', name: 'Keys and connections', permission: 'usage:read', group: 'Organization' },
   { path: '/members', name: 'Members', permission: 'members:read', group: 'Organization' },

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
 import type { StaffAuditLogService, StaffLogFilter } from '../../domain/staff/staff-audit-log.service.ts';
 import type { AppError } from '../../platform/errors.ts';
-import { describeClient, formatDate, formatTime } from '../shell/formats.ts';
+import { describeClient } from '../shell/formats.ts';
 import { NOTICES, type Notice } from '../shell/notices.ts';
 import { type Page, type Pages, rejectionOf } from '../shell/pages.ts';
 
@@ -67,8 +67,6 @@ export function createConsole({
           staffSections: SECTIONS,
           isAdmin,
           entries,
-          date: formatDate,
-          time: formatTime,
           client: describeClient,
         },
       });
