@@ -49,7 +49,7 @@ export async function cancelSend(
   const state = await readOutcomeState(db, message);
   if (message.direction === 'inbound' || !(await cancelUnsent(db, state, CANCELED_DETAIL)))
     throw new AppError('conflict', {
-      detail: `The message is ${message.status}; only recipients that have not been transmitted to can be canceled.`,
+      detail: getCancelProblem(message),
       fix: getCancelFix(message),
       extensions: { message_status: message.status },
     });
@@ -58,11 +58,19 @@ export async function cancelSend(
   return loadDetails(db, { ...message, status, statusDetail, updatedAt: state.now });
 }
 
+function getCancelProblem({ direction, status }: Pick<Message, 'direction' | 'status'>): string {
+  if (direction === 'inbound') return 'A received message cannot be canceled.';
+  if (isUnsent(status)) return `There is nothing left to cancel: the message is ${status}.`;
+  return 'It is too late to cancel: the mail server may have the message already.';
+}
+
+const isUnsent = (status: Message['status']): boolean =>
+  status === 'canceled' || status === 'rejected' || status === 'failed';
+
 function getCancelFix({ direction, status }: Pick<Message, 'direction' | 'status'>): string {
   if (direction === 'inbound')
     return 'Only outbound messages can be canceled; delete the message instead: DELETE /api/v1/messages/{id}.';
-  if (status === 'canceled' || status === 'rejected' || status === 'failed')
-    return 'No action is needed: the message will not be sent.';
+  if (isUnsent(status)) return 'No action is needed: the message will not be sent.';
   return 'A transmitted message cannot be recalled; wait for its outcome: GET /api/v1/messages/{id}/wait.';
 }
 

@@ -218,11 +218,19 @@ describe('the page of a message', () => {
       'Attempt 1: the relay refused it',
       '550 5.1.1 no such user',
       'The address does not exist. Ask for the right one.',
-      '/reputation/suppressions?search=bob%40people.example',
+      'Send to bob@people.example again?',
       'class="button plain" href="/inboxes/',
     ])
       expect(page.body).toContain(shown);
     expect(page.body).not.toMatch(/class="button" href="[^"]*compose/);
+    const action = `/messages/${id}/lift-suppression`;
+    const lifted = await browser.submit(action, { reason: 'A typing error' });
+    expect(browser.path).toMatch(new RegExp(`^/messages/${id}\\?`));
+    expect(lifted.body).toContain('The suppression of bob@people.example is lifted.');
+    expect(lifted.body).not.toContain(action);
+    const forged = await browser.open(browser.path.replace('bob%40', 'eve%40'));
+    expect(forged.body).toContain('The suppression of the address is lifted.');
+    expect(forged.body).not.toContain('eve@');
   });
 
   test('cancels what is not sent yet, and says when it is too late', async () => {
@@ -240,6 +248,8 @@ describe('the page of a message', () => {
     const late = await browser.submit(`/messages/${unclear}/cancel`);
     expect(late.statusCode).toBe(409);
     expect(late.body).toContain('Waits for the operator');
+    expect(late.body).toContain('It is too late to cancel: the mail server may have the message already.');
+    expect(late.body).toContain('<h2 id="delivery">Delivery</h2>');
   });
 
   test('leads staff alone to its workflow run', async () => {

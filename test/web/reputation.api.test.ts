@@ -52,11 +52,13 @@ describe('suppressed addresses', () => {
     await browser.open(path);
     const lifted = await browser.post(`${path}/lift`, { email: 'ada@people.example', reason: 'x' });
     expect(lifted.statusCode).toBe(403);
-    const done = await browser.submit(`${path}/lift`, {
+    await browser.open(`${path}?search=ada`);
+    const done = await browser.submit(`${path}/lift?search=ada`, {
       email: 'ada@people.example',
       reason: 'She wrote to us',
     });
-    expect(done.body).toContain('The suppression is lifted.');
+    expect(done.body).toContain('The suppression of ada@people.example is lifted.');
+    expect(browser.path).toContain(`${path}?search=ada&`);
     expect((await suppressed()).map(({ email }) => email)).toEqual(['bob@people.example']);
     const log = await app.call('/org/audit-log?action=suppression.removed', { token: organization.token });
     expect(log.json().data).toEqual([expect.objectContaining({ reason: 'She wrote to us' })]);

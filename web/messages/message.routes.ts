@@ -2,6 +2,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { enumOf, id, strictObject, text } from '../../api/schemas.ts';
+import type { SuppressionService } from '../../domain/deliverability/suppression.service.ts';
 import type { DraftDetails } from '../../domain/drafts/draft.service.ts';
 import type { AgentMessageService } from '../../domain/messages/agent-message.service.ts';
 import type { AlarmService } from '../../domain/messages/alarm.service.ts';
@@ -42,6 +43,7 @@ export interface MessagePageDependencies {
   deletions: DeletionService;
   sends: SendService<DraftDetails>;
   remoteImages: RemoteImages;
+  suppressions: SuppressionService;
 }
 
 const MessageParams = strictObject({ id: id('Message id (msg_…).') });
@@ -57,7 +59,7 @@ const SHOWN_CHARACTERS = 200_000;
 export const messagePages =
   (dependencies: MessagePageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { pages, alarms, labels, deletions, sends, remoteImages } = dependencies;
+    const { pages, alarms, labels, deletions, sends, remoteImages, suppressions } = dependencies;
     const show = createMessagePage(dependencies);
     const pathOf = (request: FastifyRequest, query = {}) =>
       pages.link(request, `/messages/${(request.params as { id: string }).id}`, query);
@@ -96,6 +98,20 @@ export const messagePages =
       work: ({ scope, params }) => sends.cancel(scope, params.id),
       show,
       done: (request, reply) => pages.seeOther(reply, pathOf(request), 'message-canceled'),
+    });
+
+    pages.form(app, '/messages/:id/lift-suppression', {
+      config: { permission: 'suppressions:manage' },
+      schema: {
+        operationId: 'pages.liftSuppressionOfMessage',
+        params: MessageParams,
+        body: strictObject({ email: text(320), reason: text(500) }),
+      },
+      work: ({ scope, body: { email, reason } }) =>
+        suppressions.remove(scope, email, reason.trim() || undefined),
+      show,
+      done: (request, reply) =>
+        pages.seeOther(reply, pathOf(request), 'suppression-lifted', request.body.email),
     });
 
     pages.form(app, '/messages/:id/delete', {

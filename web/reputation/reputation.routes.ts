@@ -1,6 +1,6 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
 import {
   SUPPRESSION_ORIGINS,
@@ -40,6 +40,8 @@ const PAGE_SIZE = { limit: 50 };
 const DAY_MS = 86_400_000;
 const choice = <Value extends string>(values: readonly Value[]) =>
   Type.Optional(enumOf(['', ...values] as ('' | Value)[]));
+
+const SuppressionsQuery = listQuery({ search: OptionalText(320), origin: choice(SUPPRESSION_ORIGINS) });
 
 /** An empty field of a filter. */
 const orUndefined = <Value extends string>(value: '' | Value | undefined): Value | undefined =>
@@ -94,7 +96,8 @@ export const reputationPages =
         data: {
           tabs: reputationTabs(request, pages, 'suppressions'),
           suppressions: page.items.map(describeSuppression),
-          next: pages.nextPage(request, page),
+          // A rejected form shows the list at its own address.
+          next: pages.nextPage(request, page)?.replace('/suppressions/lift', '/suppressions'),
           filter,
           origins: SUPPRESSION_ORIGINS.map((each) => [each, ORIGINS[each]]),
         },
@@ -108,7 +111,7 @@ export const reputationPages =
         config: { permission: 'suppressions:read' },
         schema: {
           operationId: 'pages.suppressions',
-          querystring: listQuery({ search: OptionalText(320), origin: choice(SUPPRESSION_ORIGINS) }),
+          querystring: SuppressionsQuery,
         },
       },
       (request, reply) => showSuppressions(request, reply),
@@ -131,13 +134,17 @@ export const reputationPages =
       config: { permission: 'suppressions:manage' },
       schema: {
         operationId: 'pages.liftSuppression',
+        querystring: SuppressionsQuery,
         body: strictObject({ email: text(320), reason: text(500) }),
       },
       work: ({ scope, body: { email, reason } }) =>
         suppressions.remove(scope, email, orUndefined(reason.trim())),
       show: showSuppressions,
-      done: (request, reply) =>
-        pages.seeOther(reply, pages.link(request, '/reputation/suppressions'), 'suppression-lifted'),
+      done(request, reply) {
+        const { search, origin } = request.query as Static<typeof SuppressionsQuery>;
+        const path = pages.link(request, '/reputation/suppressions', { search, origin });
+        return pages.seeOther(reply, path, 'suppression-lifted', request.body.email);
+      },
     });
 
     app.get(

@@ -16,7 +16,12 @@ export const PageQuery = strictObject({ next: text(500, { default: '/overview' }
 /** The query of pages that emails link to. */
 export const TokenQuery = strictObject({ token: text(200, { default: '' }), notice });
 
-const screenQuery = { org: Type.Optional(text(64)), env: Type.Optional(text(64)), notice };
+const screenQuery = {
+  org: Type.Optional(text(64)),
+  env: Type.Optional(text(64)),
+  notice,
+  about: OptionalText(400),
+};
 /** The query of pages of an organization. A person of several names one; without `env` it is the default environment. */
 export const OrganizationQuery = strictObject(screenQuery);
 /** The query of a list with its filters. */

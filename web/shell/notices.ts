@@ -1,4 +1,5 @@
 import type { OAUTH_NOTICES } from '../../api/oauth/oauth-failures.ts';
+import type { Signer } from '../../platform/crypto.ts';
 
 /** What a page says after a form was accepted. Links carry only the key, so that they cannot put words on a page. */
 export const NOTICES = {
@@ -91,7 +92,7 @@ export const NOTICES = {
   'dkim-key-made': 'The new key is made. Publish its record; the current key signs until it is found.',
   'suppression-added': 'Nothing is sent to the address any more.',
   'suppression-exists': 'The address was suppressed already.',
-  'suppression-lifted': 'The suppression is lifted. Messages to the address are sent again.',
+  'suppression-lifted': 'The suppression of {about} is lifted. Messages to it are sent again.',
   'list-entry-added': 'The entry is added.',
   'list-entry-exists': 'The entry was there already.',
   'list-entry-removed': 'The entry is removed.',
@@ -99,3 +100,20 @@ export const NOTICES = {
   Record<(typeof OAUTH_NOTICES)[keyof typeof OAUTH_NOTICES], string>;
 
 export type Notice = keyof typeof NOTICES;
+
+/** What a notice is about, such as an address. It is signed, so that links cannot put words on a page. */
+export function createNotices(signer: Signer) {
+  const signatureOf = (notice: Notice, about: string) =>
+    signer.sign(`${notice} ${about}`).toString('base64url');
+  return {
+    sign: (notice: Notice, about: string): string => `${signatureOf(notice, about)}.${about}`,
+    /** The sentence that the query of a page asks for; undefined if it asks for none. */
+    read(query: unknown): string | undefined {
+      const { notice, about = '' } = (query ?? {}) as { notice?: unknown; about?: string };
+      if (typeof notice !== 'string' || !Object.hasOwn(NOTICES, notice)) return undefined;
+      const [, signature = '', subject = ''] = /^([\w-]{1,64})\.(.{1,320})$/.exec(about) ?? [];
+      const isSigned = signer.verify(`${notice} ${subject}`, Buffer.from(signature, 'base64url'));
+      return NOTICES[notice as Notice].replace('{about}', () => (isSigned ? subject : 'the address'));
+    },
+  };
+}

@@ -20,7 +20,7 @@ import { formatDate, formatTime } from './formats.ts';
 import { OrganizationQuery } from './forms.ts';
 import { type Query, withQuery } from './links.ts';
 import { createLiveParts, type LivePart, type LivePartsOptions } from './live.ts';
-import { NOTICES, type Notice } from './notices.ts';
+import { createNotices, type Notice } from './notices.ts';
 import { createShells, type ShellOptions } from './shell.ts';
 import { createUi } from './ui.ts';
 import { createViews } from './views.ts';
@@ -52,7 +52,7 @@ export interface Pages {
   /** The path of the next page of a list; undefined on the last one. */
   nextPage(request: FastifyRequest, page: PageOf<unknown>, order?: PageRequest['order']): string | undefined;
   /** Redirects after a form was accepted, so that reloading the page does not submit it again. */
-  seeOther(reply: FastifyReply, path: string, notice?: Notice): FastifyReply;
+  seeOther(reply: FastifyReply, path: string, notice?: Notice, about?: string): FastifyReply;
   /** Sends the browser to another site by a page, because browsers block redirects of forms to other sites here. */
   leave(request: FastifyRequest, reply: FastifyReply, to: { url: string; name: string }): FastifyReply;
 }
@@ -120,10 +120,13 @@ const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+const NOTICE_SIGNATURE_BYTES = 16;
+
 /** Sets up a Fastify context for pages: cookies instead of bearer tokens, forms, protection of forms, errors as pages. */
 export async function installPages(app: FastifyInstance, options: PageOptions): Promise<Pages> {
   const { signingKey, publicUrl, cookies, browserSession, lists, openSuspensions, hasBilling } = options;
   const csrf = createCsrf({ signer: createSigner(signingKey, 'csrf'), cookies, browserSession });
+  const notices = createNotices(createSigner(signingKey, 'notices', NOTICE_SIGNATURE_BYTES));
   const views = createViews();
   const paths = new Set<string>();
   /** Paths of pages, as of routes. */
@@ -193,7 +196,7 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
         link: (path: string, query?: Query) => pages.link(request, path, query),
         ...data,
         title,
-        notice: noticeOf(request),
+        notice: notices.read(request.query),
         path: request.url.split('?')[0],
         isSignedIn: browserSession.read(request) !== undefined,
         impersonation: describeImpersonation(request),
@@ -258,10 +261,14 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
     nextPage(request, page, order = 'desc') {
       const { next_cursor: cursor } = lists.present(toListRequest(request, { order }), page, () => null);
       if (cursor === null) return undefined;
-      const { notice: _notice, ...query } = request.query as Query;
+      const { notice: _notice, about: _about, ...query } = request.query as Query;
       return withQuery(request.url.split('?')[0] ?? '', { ...query, cursor });
     },
-    seeOther: (reply, path, notice) => reply.redirect(withQuery(path, { notice }), 303),
+    seeOther: (reply, path, notice, about) =>
+      reply.redirect(
+        withQuery(path, { notice, about: notice && about ? notices.sign(notice, about) : undefined }),
+        303,
+      ),
     leave: (request, reply, { url, name }) =>
       pages.send(request, reply, {
         template: 'components/leave',
@@ -315,7 +322,14 @@ function toListRequest(
   { scope, person, staff, routeOptions, params, query }: FastifyRequest,
   page: Partial<PageRequest>,
 ): ListRequest {
-  const { notice: _notice, org: _org, env: _env, cursor, ...filters } = query as Record<string, unknown>;
+  const {
+    notice: _notice,
+    about: _about,
+    org: _org,
+    env: _env,
+    cursor,
+    ...filters
+  } = query as Record<string, unknown>;
   return {
     scope,
     person,
@@ -372,11 +386,6 @@ export async function rejectionOf(work: Promise<unknown>): Promise<AppError | un
 
 const isAboutSession = ({ code }: AppError): boolean =>
   code === 'session_expired' || code === 'unauthenticated';
-
-function noticeOf({ query }: FastifyRequest): string | undefined {
-  const { notice } = query as { notice?: unknown };
-  return typeof notice === 'string' && Object.hasOwn(NOTICES, notice) ? NOTICES[notice as Notice] : undefined;
-}
 
 /** The page that a form is on: `/settings/policies/preview` belongs to `/settings/policies`, the longest path of a page. */
 function formPage({ url, routeOptions }: FastifyRequest, opened: ReadonlySet<string>): string {
