@@ -185,10 +185,10 @@ export function describeJob({ kind, status, deliveries, skipped, detail, onlyFai
   const isReplay = kind === 'replay';
   const left = Object.entries(skipped).map(
     ([reason, count]) =>
-      `${count.toLocaleString('en-US')} left as they are (${SKIP_WORDS[reason as SkipReason] ?? reason})`,
+      `${count.toLocaleString('en-US')} left unchanged (${SKIP_WORDS[reason as SkipReason] ?? reason})`,
   );
   const didNothing = status === 'completed' && deliveries === 0;
-  const done = `${deliveries.toLocaleString('en-US')} deliveries ${isReplay ? 'started' : 'canceled'}`;
+  const done = `${deliveries === 1 ? '1 delivery' : `${deliveries.toLocaleString('en-US')} deliveries`} ${isReplay ? 'started' : 'canceled'}`;
   const reason = isReplay ? EMPTY_REPLAY[onlyFailed ? 'failed' : 'all'] : 'No delivery waited.';
   return {
     name: isReplay ? 'Replay' : 'Cancellation',
@@ -201,7 +201,7 @@ export function describeJob({ kind, status, deliveries, skipped, detail, onlyFai
 }
 
 const EMPTY_REPLAY = {
-  failed: 'No delivery of the time range has been tried and failed.',
+  failed: 'No delivery of the time range has failed or was canceled.',
   all: 'No event of the time range is one that this endpoint gets.',
 };
 
