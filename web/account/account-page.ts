@@ -7,8 +7,7 @@ import type { MfaService } from '../../domain/people/mfa.service.ts';
 import type { SessionService } from '../../domain/sessions/session.service.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { describeClient, formatDate } from '../shell/formats.ts';
-import type { Notice } from '../shell/notices.ts';
-import { type Pages, rejectionOf } from '../shell/pages.ts';
+import type { Pages } from '../shell/pages.ts';
 
 export interface AccountPageDependencies {
   pages: Pages;
@@ -56,19 +55,6 @@ export async function showAccount(
       scripts: PASSKEY_SCRIPTS,
     },
   });
-}
-
-/** Goes back to the page after its form was accepted, or shows the page with the rejection. */
-export async function finishAccountForm(
-  dependencies: AccountPageDependencies,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { work, notice }: { work: Promise<unknown>; notice: Notice },
-): Promise<FastifyReply> {
-  const problem = await rejectionOf(work);
-  return problem
-    ? showAccount(dependencies, request, reply, problem)
-    : dependencies.pages.seeOther(reply, '/account', notice);
 }
 
 /** In this order: the second uses the first. */

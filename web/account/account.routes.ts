@@ -7,15 +7,9 @@ import type { OwnOrganizationService } from '../../domain/people/own-organizatio
 import type { PasswordService } from '../../domain/people/password.service.ts';
 import type { TotpSetup } from '../../domain/people/totp.ts';
 import { AppError } from '../../platform/errors.ts';
-import { PageQuery } from '../shell/forms.ts';
+import { enteredText, PageQuery } from '../shell/forms.ts';
 import type { Notice } from '../shell/notices.ts';
-import { rejectionOf } from '../shell/pages.ts';
-import {
-  type AccountPageDependencies,
-  finishAccountForm,
-  showAccount,
-  showRecoveryCodes,
-} from './account-page.ts';
+import { type AccountPageDependencies, showAccount, showRecoveryCodes } from './account-page.ts';
 
 export interface AccountRouteDependencies extends AccountPageDependencies {
   passwords: PasswordService;
@@ -30,8 +24,8 @@ export const accountPages =
 
     const show = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
       showAccount(dependencies, request, reply, problem);
-    const finish = (request: FastifyRequest, reply: FastifyReply, work: Promise<unknown>, notice: Notice) =>
-      finishAccountForm(dependencies, request, reply, { work, notice });
+    const backWith = (notice: Notice) => (_request: FastifyRequest, reply: FastifyReply) =>
+      pages.seeOther(reply, '/account', notice);
 
     app.get(
       '/account',
@@ -74,54 +68,49 @@ export const accountPages =
         pages.seeOther(reply, `/overview?org=${organizationId}`, 'organization-created'),
     });
 
-    app.post(
-      '/account/profile',
-      {
-        config: { person: 'full' },
-        schema: { operationId: 'pages.updateProfile', body: strictObject({ name: text(200) }) },
-      },
-      async (request, reply) => {
-        const name = request.body.name.trim() || null;
-        return finish(request, reply, accounts.update(request.person, { name }), 'saved');
-      },
-    );
+    pages.form(app, '/account/profile', {
+      config: { person: 'full' },
+      schema: { operationId: 'pages.updateProfile', body: strictObject({ name: text(200) }) },
+      work: ({ person, body }) => accounts.update(person, { name: body.name.trim() || null }),
+      show,
+      done: backWith('saved'),
+    });
 
-    app.post(
-      '/account/email',
-      {
-        config: { person: 'full' },
-        schema: {
-          operationId: 'pages.requestEmailChange',
-          body: strictObject({ new_email: text(254), current_password: Type.Optional(text(256)) }),
-        },
+    pages.form(app, '/account/email', {
+      config: { person: 'full' },
+      schema: {
+        operationId: 'pages.requestEmailChange',
+        body: strictObject({ new_email: text(254), current_password: Type.Optional(text(256)) }),
       },
-      async (request, reply) => {
-        const { new_email: newEmail, current_password: currentPassword } = request.body;
-        const change = { newEmail, ...(currentPassword ? { currentPassword } : {}) };
-        return finish(request, reply, accounts.requestEmailChange(request.person, change), 'check-mail');
+      work: ({ person, body }) => {
+        const { new_email: newEmail, current_password: currentPassword } = body;
+        return accounts.requestEmailChange(person, {
+          newEmail,
+          ...(currentPassword ? { currentPassword } : {}),
+        });
       },
-    );
+      show,
+      done: backWith('check-mail'),
+    });
 
-    app.post(
-      '/account/password',
-      {
-        config: { person: 'full' },
-        schema: {
-          operationId: 'pages.changePassword',
-          body: strictObject({
-            // Password managers read whose password the form changes.
-            username: Type.Optional(text(254)),
-            current_password: Type.Optional(text(256)),
-            new_password: text(256),
-          }),
-        },
+    pages.form(app, '/account/password', {
+      config: { person: 'full' },
+      schema: {
+        operationId: 'pages.changePassword',
+        body: strictObject({
+          // Password managers read whose password the form changes.
+          username: Type.Optional(text(254)),
+          current_password: Type.Optional(text(256)),
+          new_password: text(256),
+        }),
       },
-      async (request, reply) => {
-        const { new_password: newPassword, current_password: currentPassword } = request.body;
-        const change = { newPassword, ...(currentPassword ? { currentPassword } : {}) };
-        return finish(request, reply, passwords.change(request.person, change), 'password-changed');
+      work: ({ person, body }) => {
+        const { new_password: newPassword, current_password: currentPassword } = body;
+        return passwords.change(person, { newPassword, ...(currentPassword ? { currentPassword } : {}) });
       },
-    );
+      show,
+      done: backWith('password-changed'),
+    });
 
     /** After a mistyped code, too: the person may not have scanned the secret yet. */
     const showTotpSetup = (
@@ -143,104 +132,70 @@ export const accountPages =
         problem,
       });
 
-    app.post(
-      '/account/factors/totp',
-      {
-        config: { person: 'any' },
-        schema: { operationId: 'pages.setUpTotp', body: strictObject({ name: Type.Optional(text(200)) }) },
-      },
-      async (request, reply) => {
-        const settingUp = mfa.setUpTotp(request.person, request.body.name?.trim() || undefined);
-        const problem = await rejectionOf(settingUp);
-        if (problem) return show(request, reply, problem);
-        const { enrollmentId, ...setup } = await settingUp;
-        return showTotpSetup(request, reply, { enrollmentId, setup });
-      },
-    );
+    pages.form(app, '/account/factors/totp', {
+      config: { person: 'any' },
+      schema: { operationId: 'pages.setUpTotp', body: strictObject({ name: Type.Optional(text(200)) }) },
+      work: ({ person, body }) => mfa.setUpTotp(person, body.name?.trim() || undefined),
+      show,
+      done: (request, reply, { enrollmentId, ...setup }) =>
+        showTotpSetup(request, reply, { enrollmentId, setup }),
+    });
 
-    app.post(
-      '/account/factors/totp/confirm',
-      {
-        config: { person: 'any' },
-        schema: {
-          operationId: 'pages.confirmTotp',
-          body: strictObject({ enrollment_id: text(64), code: text(32) }),
-        },
+    pages.form(app, '/account/factors/totp/confirm', {
+      config: { person: 'any' },
+      schema: {
+        operationId: 'pages.confirmTotp',
+        body: strictObject({ enrollment_id: text(64), code: text(32) }),
       },
-      async (request, reply) => {
-        const { enrollment_id: enrollmentId, code } = request.body;
-        const confirming = mfa.confirmTotp(request.person, { enrollmentId, code });
-        const problem = await rejectionOf(confirming);
-        if (problem?.code === 'invalid_credentials')
-          return showTotpSetup(request, reply, {
-            enrollmentId,
-            setup: await mfa.findPendingTotp(request.person, enrollmentId),
-            problem: wrongCode(),
-          });
-        if (problem) return show(request, reply, problem);
-        const { recoveryCodes } = await confirming;
-        if (recoveryCodes === null) return pages.seeOther(reply, '/account', 'saved');
-        return showRecoveryCodes(pages, request, reply, recoveryCodes);
+      work: ({ person, body }) =>
+        mfa.confirmTotp(person, { enrollmentId: body.enrollment_id, code: body.code }),
+      async show(request, reply, problem) {
+        const enrollmentId = enteredText(request, 'enrollment_id');
+        const isWrong = problem.code === 'invalid_credentials';
+        if (!isWrong && problem.code !== 'validation_error') return show(request, reply, problem);
+        return showTotpSetup(request, reply, {
+          enrollmentId,
+          setup: await mfa.findPendingTotp(request.person, enrollmentId),
+          problem: isWrong ? wrongCode() : problem,
+        });
       },
-    );
+      done: (request, reply, { recoveryCodes }) =>
+        recoveryCodes === null
+          ? pages.seeOther(reply, '/account', 'saved')
+          : showRecoveryCodes(pages, request, reply, recoveryCodes),
+    });
 
-    app.post(
-      '/account/recovery-codes',
-      {
-        config: { person: 'full' },
-        schema: { operationId: 'pages.replaceRecoveryCodes', body: strictObject({}) },
-      },
-      async (request, reply) => {
-        const replacing = mfa.regenerateRecoveryCodes(request.person);
-        const problem = await rejectionOf(replacing);
-        if (problem) return show(request, reply, problem);
-        return showRecoveryCodes(pages, request, reply, await replacing);
-      },
-    );
+    pages.form(app, '/account/recovery-codes', {
+      config: { person: 'full' },
+      schema: { operationId: 'pages.replaceRecoveryCodes', body: strictObject({}) },
+      work: ({ person }) => mfa.regenerateRecoveryCodes(person),
+      show,
+      done: (request, reply, codes) => showRecoveryCodes(pages, request, reply, codes),
+    });
 
-    app.post(
-      '/account/factors/remove',
-      {
-        config: { person: 'full' },
-        schema: { operationId: 'pages.removeFactor', body: strictObject({ enrollment_id: text(64) }) },
-      },
-      async (request, reply) => {
-        return finish(
-          request,
-          reply,
-          mfa.remove(request.person, request.body.enrollment_id),
-          'factor-removed',
-        );
-      },
-    );
+    pages.form(app, '/account/factors/remove', {
+      config: { person: 'full' },
+      schema: { operationId: 'pages.removeFactor', body: strictObject({ enrollment_id: text(64) }) },
+      work: ({ person, body }) => mfa.remove(person, body.enrollment_id),
+      show,
+      done: backWith('factor-removed'),
+    });
 
-    app.post(
-      '/account/sessions/end',
-      {
-        config: { person: 'full' },
-        schema: { operationId: 'pages.endSession', body: strictObject({ session_id: text(64) }) },
-      },
-      async (request, reply) => {
-        return finish(
-          request,
-          reply,
-          sessions.revoke(request.person, request.body.session_id),
-          'session-ended',
-        );
-      },
-    );
+    pages.form(app, '/account/sessions/end', {
+      config: { person: 'full' },
+      schema: { operationId: 'pages.endSession', body: strictObject({ session_id: text(64) }) },
+      work: ({ person, body }) => sessions.revoke(person, body.session_id),
+      show,
+      done: backWith('session-ended'),
+    });
 
-    app.post(
-      '/account/sessions/end-others',
-      {
-        config: { person: 'full' },
-        schema: { operationId: 'pages.endOtherSessions', body: strictObject({}) },
-      },
-      async ({ person }, reply) => {
-        await sessions.revokeAll(person, { keepCurrent: true });
-        return pages.seeOther(reply, '/account', 'sessions-ended');
-      },
-    );
+    pages.form(app, '/account/sessions/end-others', {
+      config: { person: 'full' },
+      schema: { operationId: 'pages.endOtherSessions', body: strictObject({}) },
+      work: ({ person }) => sessions.revokeAll(person, { keepCurrent: true }),
+      show,
+      done: backWith('sessions-ended'),
+    });
     done();
   };
 

@@ -10,7 +10,6 @@ import type { AccountDeletionService } from '../../domain/deletions/account-dele
 import type { OrganizationDeletionService } from '../../domain/deletions/organization-deletion.service.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { Token, TokenQuery } from '../shell/forms.ts';
-import { rejectionOf } from '../shell/pages.ts';
 import { type AccountPageDependencies, showAccount } from './account-page.ts';
 
 export interface DeletionPageDependencies extends AccountPageDependencies {
@@ -33,14 +32,16 @@ export const deletionPages =
     const showRecovery = (
       request: FastifyRequest,
       reply: FastifyReply,
-      { token = '', email = '', problem }: { token?: string; email?: string; problem?: AppError | undefined },
+      { token = '', problem }: { token?: string; problem?: AppError },
     ) =>
       pages.send(request, reply, {
         template: 'sign-in/recover',
         title: 'Recover your account',
-        data: { token, email },
+        data: { token },
         problem,
       });
+    const showAgain = (request: FastifyRequest, reply: FastifyReply, problem: AppError) =>
+      showAccount(dependencies, request, reply, problem);
 
     app.get(
       '/recover',
@@ -48,62 +49,53 @@ export const deletionPages =
       async (request, reply) => showRecovery(request, reply, request.query),
     );
 
-    app.post(
-      '/recover',
-      {
-        config: { public: true },
-        schema: {
-          operationId: 'pages.submitRecover',
-          body: Type.Union([
-            strictObject({ token: Token }),
-            strictObject({ email: text(254), password: text(256) }),
-          ]),
-        },
+    pages.form(app, '/recover', {
+      config: { public: true },
+      schema: {
+        operationId: 'pages.submitRecover',
+        // Either the token of the email, or address and password.
+        body: strictObject({
+          token: Type.Optional(Token),
+          email: Type.Optional(text(254)),
+          password: Type.Optional(text(256)),
+        }),
       },
-      async (request, reply) => {
-        const { body } = request;
-        const recovering = accountDeletions.recover(body, browserClientOf(request, cookies));
-        const problem = await rejectionOf(recovering);
-        // A used token cannot be sent again: the form for address and password is left.
-        if (problem) return showRecovery(request, reply, { ...('email' in body ? body : {}), problem });
-        return browserSignIn.finish(reply, (await recovering).signIn, RECOVERED_ACCOUNT);
+      work: async (request) => {
+        const { token, email = '', password = '' } = request.body;
+        return accountDeletions.recover(
+          token === undefined ? { email, password } : { token },
+          browserClientOf(request, cookies),
+        );
       },
-    );
+      // A used token cannot be sent again: the form for address and password is left.
+      show: (request, reply, problem) => showRecovery(request, reply, { problem }),
+      done: (_request, reply, { signIn }) => browserSignIn.finish(reply, signIn, RECOVERED_ACCOUNT),
+    });
 
-    app.post(
-      '/account/delete',
-      {
-        config: { person: 'full' },
-        schema: {
-          operationId: 'pages.deleteAccount',
-          body: strictObject({ current_password: Type.Optional(text(256)) }),
-        },
+    pages.form(app, '/account/delete', {
+      config: { person: 'full' },
+      schema: {
+        operationId: 'pages.deleteAccount',
+        body: strictObject({ current_password: Type.Optional(text(256)) }),
       },
-      async (request, reply) => {
-        const password = request.body.current_password || undefined;
-        const problem = await rejectionOf(accountDeletions.delete(request.person, password));
-        if (problem) return showAccount(dependencies, request, reply, problem);
+      work: ({ person, body }) => accountDeletions.delete(person, body.current_password || undefined),
+      show: showAgain,
+      done(_request, reply) {
         browserSession.end(reply);
         return pages.seeOther(reply, '/login', 'account-deleted');
       },
-    );
+    });
 
-    app.post(
-      '/account/organizations/recover',
-      {
-        config: { person: 'fresh' },
-        schema: {
-          operationId: 'pages.recoverOrganization',
-          body: strictObject({ organization_id: text(64) }),
-        },
+    pages.form(app, '/account/organizations/recover', {
+      config: { person: 'fresh' },
+      schema: {
+        operationId: 'pages.recoverOrganization',
+        body: strictObject({ organization_id: text(64) }),
       },
-      async (request, reply) => {
-        const recovering = organizationDeletions.recover(request.person, request.body.organization_id);
-        const problem = await rejectionOf(recovering);
-        if (problem) return showAccount(dependencies, request, reply, problem);
-        const { organizationId } = await recovering;
-        return pages.seeOther(reply, `/settings?org=${organizationId}`, 'organization-recovered');
-      },
-    );
+      work: ({ person, body }) => organizationDeletions.recover(person, body.organization_id),
+      show: showAgain,
+      done: (_request, reply, { organizationId }) =>
+        pages.seeOther(reply, `/settings?org=${organizationId}`, 'organization-recovered'),
+    });
     done();
   };

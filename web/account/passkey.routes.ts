@@ -8,7 +8,6 @@ import { strictObject, text } from '../../api/schemas.ts';
 import type { PasskeyEnrollmentService } from '../../domain/people/passkeys/passkey-enrollment.service.ts';
 import type { PasskeySignInService } from '../../domain/people/passkeys/passkey-sign-in.service.ts';
 import type { RegistrationResponseJSON } from '../../domain/people/passkeys/webauthn-ceremonies.ts';
-import { rejectionOf } from '../shell/pages.ts';
 import { type AccountPageDependencies, showAccount, showRecoveryCodes } from './account-page.ts';
 import { PasskeyField, readPasskeyResponse } from './passkey-response.ts';
 
@@ -47,32 +46,22 @@ export const passkeyPages =
       async ({ person }) => passkeyEnrollments.options(person),
     );
 
-    app.post(
-      '/account/passkeys',
-      {
-        config: { person: 'any' },
-        schema: {
-          operationId: 'pages.registerPasskey',
-          body: strictObject({ response: PasskeyField, name: Type.Optional(text(200)) }),
-        },
+    pages.form(app, '/account/passkeys', {
+      config: { person: 'any' },
+      schema: {
+        operationId: 'pages.registerPasskey',
+        body: strictObject({ response: PasskeyField, name: Type.Optional(text(200)) }),
       },
-      async (request, reply) => {
-        const registering = register(request.body);
-        const problem = await rejectionOf(registering);
-        if (problem) return showAccount(dependencies, request, reply, problem);
-        const { recoveryCodes } = await registering;
-        if (recoveryCodes === null) return pages.seeOther(reply, '/account', 'passkey-added');
-        return showRecoveryCodes(pages, request, reply, recoveryCodes);
-
-        async function register({ response, name }: { response: string; name?: string }) {
-          const parsed = readPasskeyResponse(RegistrationResponse, response) as RegistrationResponseJSON;
-          const trimmed = name?.trim();
-          return passkeyEnrollments.register(request.person, {
-            response: parsed,
-            ...(trimmed ? { name: trimmed } : {}),
-          });
-        }
+      work: async ({ person, body }) => {
+        const response = readPasskeyResponse(RegistrationResponse, body.response) as RegistrationResponseJSON;
+        const name = body.name?.trim();
+        return passkeyEnrollments.register(person, { response, ...(name ? { name } : {}) });
       },
-    );
+      show: (request, reply, problem) => showAccount(dependencies, request, reply, problem),
+      done: (request, reply, { recoveryCodes }) =>
+        recoveryCodes === null
+          ? pages.seeOther(reply, '/account', 'passkey-added')
+          : showRecoveryCodes(pages, request, reply, recoveryCodes),
+    });
     done();
   };

@@ -1,9 +1,10 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { setOauthCookie } from '../../api/oauth/oauth-cookie.ts';
 import type { Cookies } from '../../api/plugins/cookies.ts';
 import { strictObject, text } from '../../api/schemas.ts';
-import { rejectionOf } from '../shell/pages.ts';
-import { type AccountPageDependencies, finishAccountForm, showAccount } from './account-page.ts';
+import type { AppError } from '../../platform/errors.ts';
+import { type AccountPageDependencies, showAccount } from './account-page.ts';
 
 export interface ProviderPageDependencies extends AccountPageDependencies {
   cookies: Cookies;
@@ -17,31 +18,29 @@ export const providerPages =
   (app, _options, done) => {
     const { pages, cookies, oauth, oauthLinks } = dependencies;
 
-    app.post(
-      '/account/providers/link',
-      { config: { person: 'fresh' }, schema: { operationId: 'pages.linkProvider', body: ProviderForm } },
-      async (request, reply) => {
+    const show = (request: FastifyRequest, reply: FastifyReply, problem: AppError) =>
+      showAccount(dependencies, request, reply, problem);
+
+    pages.form(app, '/account/providers/link', {
+      config: { person: 'fresh' },
+      schema: { operationId: 'pages.linkProvider', body: ProviderForm },
+      work: ({ person, body }) =>
+        oauth.start(body.provider, { redirectTo: '/account?notice=provider-linked', person }),
+      show,
+      done(request, reply, { redirectUrl, browserToken }) {
         const { provider } = request.body;
-        const starting = oauth.start(provider, {
-          redirectTo: '/account?notice=provider-linked',
-          person: request.person,
-        });
-        const problem = await rejectionOf(starting);
-        if (problem) return showAccount(dependencies, request, reply, problem);
-        const { redirectUrl, browserToken } = await starting;
         setOauthCookie(reply, cookies, browserToken);
         const name = oauth.providers().find(({ id }) => id === provider)?.name ?? provider;
         return pages.leave(request, reply, { url: redirectUrl, name });
       },
-    );
+    });
 
-    app.post(
-      '/account/providers/unlink',
-      { config: { person: 'fresh' }, schema: { operationId: 'pages.unlinkProvider', body: ProviderForm } },
-      async (request, reply) => {
-        const work = oauthLinks.unlink(request.person, request.body.provider);
-        return finishAccountForm(dependencies, request, reply, { work, notice: 'provider-unlinked' });
-      },
-    );
+    pages.form(app, '/account/providers/unlink', {
+      config: { person: 'fresh' },
+      schema: { operationId: 'pages.unlinkProvider', body: ProviderForm },
+      work: ({ person, body }) => oauthLinks.unlink(person, body.provider),
+      show,
+      done: (_request, reply) => pages.seeOther(reply, '/account', 'provider-unlinked'),
+    });
     done();
   };

@@ -20,7 +20,7 @@ import {
 import { CONNECTION_PERMISSIONS, type Permission } from '../../domain/identity/permissions.ts';
 import { AppError } from '../../platform/errors.ts';
 import { OrganizationQuery } from '../shell/forms.ts';
-import { type Pages, rejectionOf } from '../shell/pages.ts';
+import type { Pages } from '../shell/pages.ts';
 
 export interface ConnectPageDependencies {
   pages: Pages;
@@ -29,6 +29,7 @@ export interface ConnectPageDependencies {
 }
 
 const UidParams = strictObject({ uid: text(64, { pattern: '^[\\w-]+$' }) });
+const OnePermission = enumOf(CONNECTION_PERMISSIONS);
 const DEFAULT_LIFETIME = 90;
 /** Every member may connect a client, to what their role allows. Staff in the place of a member may not. */
 const CONSENT = { permission: 'inboxes:read', impersonation: 'never' } as const;
@@ -125,50 +126,49 @@ export const connectPages =
       async (request, reply) => show(request, reply, { uid: request.params.uid }),
     );
 
-    app.post(
-      `${AUTHORIZATION_PATHS.consent}/:uid`,
-      {
-        config: CONSENT,
-        schema: {
-          operationId: 'pages.decideConnection',
-          params: UidParams,
-          querystring: OrganizationQuery,
-          body: strictObject({
-            decision: enumOf(['allow', 'deny']),
-            permissions: Type.Optional(
-              Type.Array(enumOf(CONNECTION_PERMISSIONS), { maxItems: CONNECTION_PERMISSIONS.length }),
-            ),
-            environment_id: Type.Optional(text(64)),
-            inbox: Type.Optional(text(320)),
-            days: Type.Optional(enumOf(CONNECTION_LIFETIMES.map(String))),
-          }),
-        },
-        preValidation: async ({ body }) => {
-          const form = body as { permissions?: unknown };
-          // A form sends a single checked box as a string.
-          if (typeof form.permissions === 'string') form.permissions = [form.permissions];
-        },
+    pages.form(app, `${AUTHORIZATION_PATHS.consent}/:uid`, {
+      config: CONSENT,
+      schema: {
+        operationId: 'pages.decideConnection',
+        params: UidParams,
+        body: strictObject({
+          decision: enumOf(['allow', 'deny']),
+          permissions: Type.Optional(
+            // A form sends a single checked box as a text.
+            Type.Union([
+              OnePermission,
+              Type.Array(OnePermission, { maxItems: CONNECTION_PERMISSIONS.length }),
+            ]),
+          ),
+          environment_id: Type.Optional(text(64)),
+          inbox: Type.Optional(text(320)),
+          days: Type.Optional(enumOf(CONNECTION_LIFETIMES.map(String))),
+        }),
       },
-      async (request, reply) => {
+      async work(request) {
         const { uid } = request.params;
         const { decision, permissions = [], environment_id, inbox, days } = request.body;
         const asked = await findAsked(provider, request, uid);
-        if (decision === 'deny') return finish(request, reply, { asked, result: DENIED });
-        const granting = consents.grant(request.scope, {
+        if (decision === 'deny') return { asked, result: DENIED };
+        const grantId = await consents.grant(request.scope, {
           ...asked,
           requestId: uid,
-          permissions,
+          permissions: [permissions].flat(),
           environmentId: environment_id || undefined,
           inbox: inbox?.trim() || undefined,
           lifetimeDays: Number(days ?? DEFAULT_LIFETIME),
         });
-        const problem = await rejectionOf(granting);
-        if (problem) return show(request, reply, { uid, problem, chosen: permissions });
         const accountId = request.scope.actor.id;
-        const result = { login: { accountId, remember: false }, consent: { grantId: await granting } };
-        return finish(request, reply, { asked, result });
+        return { asked, result: { login: { accountId, remember: false }, consent: { grantId } } };
       },
-    );
+      show: (request, reply, problem) =>
+        show(request, reply, {
+          uid: request.params.uid,
+          problem,
+          chosen: [request.body.permissions ?? []].flat(),
+        }),
+      done: finish,
+    });
 
     /** Answers with a page that navigates on: `form-action` in the CSP also covers redirects after a form. */
     async function finish(

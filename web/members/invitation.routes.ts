@@ -9,8 +9,8 @@ import type {
   PresentSession,
 } from '../../domain/invitations/accept-invitation.service.ts';
 import { AppError } from '../../platform/errors.ts';
-import { Token, TokenQuery } from '../shell/forms.ts';
-import { type Pages, rejectionOf } from '../shell/pages.ts';
+import { enteredText, Token, TokenQuery } from '../shell/forms.ts';
+import type { Pages } from '../shell/pages.ts';
 
 export interface InvitationPageDependencies {
   pages: Pages;
@@ -27,7 +27,7 @@ export const invitationPages =
     async function show(
       request: FastifyRequest,
       reply: FastifyReply,
-      { token, name = '', problem }: { token: string; name?: string; problem?: AppError },
+      { token, problem }: { token: string; problem?: AppError },
     ): Promise<FastifyReply> {
       const [invitation, session] = await Promise.all([
         invitationAcceptance.preview(token),
@@ -40,7 +40,6 @@ export const invitationPages =
         data: {
           invitation,
           token,
-          name,
           step:
             session && session.person.userId !== userId
               ? 'other-account'
@@ -64,33 +63,31 @@ export const invitationPages =
       async (request, reply) => show(request, reply, { token: request.query.token }),
     );
 
-    app.post(
-      '/invitations/accept',
-      {
-        config: { public: true },
-        schema: {
-          operationId: 'pages.acceptInvitation',
-          body: strictObject({
-            token: Token,
-            name: Type.Optional(text(200)),
-            password: Type.Optional(text(256)),
-          }),
-        },
+    pages.form(app, '/invitations/accept', {
+      config: { public: true },
+      schema: {
+        operationId: 'pages.acceptInvitation',
+        body: strictObject({
+          token: Token,
+          name: Type.Optional(text(200)),
+          password: Type.Optional(text(256)),
+        }),
       },
-      async (request, reply) => {
+      work: async (request) => {
         const { token, name = '', password } = request.body;
-        const accepting = invitationAcceptance.accept(
+        return invitationAcceptance.accept(
           { token, ...(name === '' ? {} : { name }), ...(password === undefined ? {} : { password }) },
           clientOf(request),
           await findValidSession(request),
         );
-        const problem = await rejectionOf(accepting);
-        if (problem?.code === 'validation_error') return show(request, reply, { token, name, problem });
-        if (problem) throw problem;
-        const { signIn, organizationId } = await accepting;
-        return browserSignIn.finish(reply, signIn, `/overview?org=${organizationId}`);
       },
-    );
+      show(request, reply, problem) {
+        if (problem.code !== 'validation_error') throw problem;
+        return show(request, reply, { token: enteredText(request, 'token'), problem });
+      },
+      done: (_request, reply, { signIn, organizationId }) =>
+        browserSignIn.finish(reply, signIn, `/overview?org=${organizationId}`),
+    });
     done();
   };
 

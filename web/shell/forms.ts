@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify';
 import { type TProperties, Type } from 'typebox';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
 import { invalid } from '../../platform/errors.ts';
@@ -27,6 +28,12 @@ export const OrganizationQuery = strictObject(screenQuery);
 /** The query of a list with its filters. */
 export const listQuery = <Filters extends TProperties>(filters: Filters) =>
   strictObject({ ...screenQuery, cursor: OptionalText(1024), ...filters });
+
+/** The text that a form had in a field. The form may have been rejected, so nothing is known of it. */
+export function enteredText({ body }: FastifyRequest, field: string): string {
+  const value = (body as Record<string, unknown> | undefined)?.[field];
+  return typeof value === 'string' ? value : '';
+}
 
 /** A number that a person types, empty for none. `readNumber` checks it, in words for people. */
 export const NumberField = text(12);

@@ -18,8 +18,8 @@ import type { SignInService } from '../../domain/people/sign-in.service.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { PASSKEY_SCRIPTS } from '../account/account-page.ts';
 import { PasskeyField, readPasskeyResponse } from '../account/passkey-response.ts';
-import { PageQuery, Token, TokenQuery } from '../shell/forms.ts';
-import { type Pages, rejectionOf } from '../shell/pages.ts';
+import { enteredText, PageQuery, Token, TokenQuery } from '../shell/forms.ts';
+import type { Pages } from '../shell/pages.ts';
 
 export interface SignInPageDependencies {
   pages: Pages;
@@ -65,44 +65,34 @@ export const signInPages =
       async (request, reply) => showLogin(request, reply, { next: request.query.next }),
     );
 
-    app.post(
-      '/login',
-      {
-        config: { public: true },
-        schema: {
-          operationId: 'pages.submitLogin',
-          body: strictObject({ email: text(254), password: text(256), next: Next }),
-        },
-      },
-      async (request, reply) => {
-        const { email, password, next } = request.body;
-        const signingIn = signIns.signInByPassword({ email, password }, browserClientOf(request, cookies));
-        const problem = await rejectionOf(signingIn);
-        if (problem) return showLogin(request, reply, { next, email, problem });
-        const { signIn } = await signingIn;
-        return browserSignIn.finish(reply, signIn, localPath(next));
-      },
-    );
+    const showLoginAgain = (request: FastifyRequest, reply: FastifyReply, problem: AppError) =>
+      showLogin(request, reply, { next: nextOf(request), email: enteredText(request, 'email'), problem });
 
-    app.post(
-      '/login/passkey',
-      {
-        config: { public: true },
-        schema: {
-          operationId: 'pages.submitPasskey',
-          body: strictObject({ response: PasskeyField, next: Next }),
-        },
+    pages.form(app, '/login', {
+      config: { public: true },
+      schema: {
+        operationId: 'pages.submitLogin',
+        body: strictObject({ email: text(254), password: text(256), next: Next }),
       },
-      async (request, reply) => {
-        const { response, next } = request.body;
-        const signIn = async () =>
-          passkeySignIns.signIn(readAssertion(response), browserClientOf(request, cookies));
-        const signingIn = signIn();
-        const problem = await rejectionOf(signingIn);
-        if (problem) return showLogin(request, reply, { next, problem });
-        return browserSignIn.finish(reply, (await signingIn).signIn, localPath(next));
+      work: (request) => {
+        const { email, password } = request.body;
+        return signIns.signInByPassword({ email, password }, browserClientOf(request, cookies));
       },
-    );
+      show: showLoginAgain,
+      done: ({ body }, reply, { signIn }) => browserSignIn.finish(reply, signIn, localPath(body.next)),
+    });
+
+    pages.form(app, '/login/passkey', {
+      config: { public: true },
+      schema: {
+        operationId: 'pages.submitPasskey',
+        body: strictObject({ response: PasskeyField, next: Next }),
+      },
+      work: async (request) =>
+        passkeySignIns.signIn(readAssertion(request.body.response), browserClientOf(request, cookies)),
+      show: showLoginAgain,
+      done: ({ body }, reply, { signIn }) => browserSignIn.finish(reply, signIn, localPath(body.next)),
+    });
 
     const showMfa = (
       request: FastifyRequest,
@@ -130,38 +120,36 @@ export const signInPages =
       async (request, reply) => showMfa(request, reply, { next: request.query.next }),
     );
 
-    app.post(
-      '/login/mfa',
-      {
-        config: { public: true },
-        schema: {
-          operationId: 'pages.submitMfa',
-          body: strictObject({
-            method: enumOf(['totp', 'webauthn', 'recovery_code']),
-            code: Type.Optional(text(64)),
-            response: Type.Optional(PasskeyField),
-            next: Next,
-          }),
-        },
+    pages.form(app, '/login/mfa', {
+      config: { public: true },
+      schema: {
+        operationId: 'pages.submitMfa',
+        body: strictObject({
+          method: enumOf(['totp', 'webauthn', 'recovery_code']),
+          code: Type.Optional(text(64)),
+          response: Type.Optional(PasskeyField),
+          next: Next,
+        }),
       },
-      async (request, reply) => {
-        const { method, code = '', response = '', next } = request.body;
+      work: async (request) => {
+        const { method, code = '', response = '' } = request.body;
         const pending = browserSignIn.readPendingMfa(request);
-        if (!pending) return pages.seeOther(reply, '/login');
-        const complete = async () =>
-          mfaChallenges.complete(
-            {
-              mfaToken: pending.mfaToken,
-              proof: method === 'webauthn' ? { method, response: readAssertion(response) } : { method, code },
-            },
-            browserClientOf(request, cookies),
-          );
-        const completing = complete();
-        const problem = await rejectionOf(completing);
-        if (problem) return showMfa(request, reply, { next, method, problem });
-        return browserSignIn.finish(reply, (await completing).signIn, localPath(next));
+        if (!pending) return undefined;
+        return mfaChallenges.complete(
+          {
+            mfaToken: pending.mfaToken,
+            proof: method === 'webauthn' ? { method, response: readAssertion(response) } : { method, code },
+          },
+          browserClientOf(request, cookies),
+        );
       },
-    );
+      show: (request, reply, problem) =>
+        showMfa(request, reply, { next: nextOf(request), method: enteredText(request, 'method'), problem }),
+      done: ({ body }, reply, completed) =>
+        completed
+          ? browserSignIn.finish(reply, completed.signIn, localPath(body.next))
+          : pages.seeOther(reply, '/login'),
+    });
 
     app.post(
       '/logout',
@@ -173,55 +161,52 @@ export const signInPages =
       },
     );
 
+    const showForgotPassword = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
+      pages.send(request, reply, {
+        template: 'sign-in/forgot-password',
+        title: 'Reset your password',
+        problem,
+      });
+
     app.get(
       '/forgot-password',
       { config: { public: true }, schema: { operationId: 'pages.forgotPassword', querystring: PageQuery } },
-      async (request, reply) =>
-        pages.send(request, reply, { template: 'sign-in/forgot-password', title: 'Reset your password' }),
+      async (request, reply) => showForgotPassword(request, reply),
     );
 
-    app.post(
-      '/forgot-password',
-      {
-        config: { public: true },
-        schema: { operationId: 'pages.submitForgotPassword', body: strictObject({ email: text(254) }) },
-      },
-      async ({ body }, reply) => {
-        await withSameDuration(passwords.requestReset(body.email));
-        return pages.seeOther(reply, '/login', 'check-mail');
-      },
-    );
+    pages.form(app, '/forgot-password', {
+      config: { public: true },
+      schema: { operationId: 'pages.submitForgotPassword', body: strictObject({ email: text(254) }) },
+      work: ({ body }) => withSameDuration(passwords.requestReset(body.email)),
+      show: showForgotPassword,
+      done: (_request, reply) => pages.seeOther(reply, '/login', 'check-mail'),
+    });
+
+    const showReset = (request: FastifyRequest, reply: FastifyReply, token: string, problem?: AppError) =>
+      pages.send(request, reply, {
+        template: 'sign-in/reset-password',
+        title: 'Choose a new password',
+        data: { token },
+        problem,
+      });
 
     app.get(
       '/reset-password',
       { config: { public: true }, schema: { operationId: 'pages.resetPassword', querystring: TokenQuery } },
-      async (request, reply) =>
-        pages.send(request, reply, {
-          template: 'sign-in/reset-password',
-          title: 'Choose a new password',
-          data: { token: request.query.token },
-        }),
+      async (request, reply) => showReset(request, reply, request.query.token),
     );
 
-    app.post(
-      '/reset-password',
-      {
-        config: { public: true },
-        schema: {
-          operationId: 'pages.submitResetPassword',
-          body: strictObject({ token: Token, password: text(256) }),
-        },
+    pages.form(app, '/reset-password', {
+      config: { public: true },
+      schema: {
+        operationId: 'pages.submitResetPassword',
+        body: strictObject({ token: Token, password: text(256) }),
       },
-      async (request, reply) => {
-        const problem = await rejectionOf(passwords.reset(request.body, clientOf(request)));
-        if (!problem) return pages.seeOther(reply, '/login', 'password-reset');
-        return pages.send(request, reply, {
-          template: 'sign-in/reset-password',
-          title: 'Choose a new password',
-          data: { token: request.body.token },
-          problem,
-        });
-      },
-    );
+      work: (request) => passwords.reset(request.body, clientOf(request)),
+      show: (request, reply, problem) => showReset(request, reply, enteredText(request, 'token'), problem),
+      done: (_request, reply) => pages.seeOther(reply, '/login', 'password-reset'),
+    });
     done();
   };
+
+const nextOf = (request: FastifyRequest): string => localPath(enteredText(request, 'next'), '/overview');

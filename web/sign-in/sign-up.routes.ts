@@ -11,8 +11,8 @@ import type { OauthService } from '../../domain/oauth/oauth.service.ts';
 import type { AccountService } from '../../domain/people/account.service.ts';
 import type { SignUpService } from '../../domain/people/sign-up.service.ts';
 import type { AppError } from '../../platform/errors.ts';
-import { PageQuery, Token, TokenQuery } from '../shell/forms.ts';
-import { type Pages, rejectionOf } from '../shell/pages.ts';
+import { enteredText, PageQuery, Token, TokenQuery } from '../shell/forms.ts';
+import type { Pages } from '../shell/pages.ts';
 
 export interface SignUpPageDependencies {
   pages: Pages;
@@ -23,61 +23,52 @@ export interface SignUpPageDependencies {
   oauth: OauthService;
 }
 
-const NO_VALUES = { name: '', organization_name: '', email: '' };
-
 /** Sign-up, and the pages behind the links that prove an address. Opening a link changes nothing. */
 export const signUpPages =
   (dependencies: SignUpPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     const { pages, cookies, browserSession, signUps, accounts, oauth } = dependencies;
 
-    const showSignUp = (
-      request: FastifyRequest,
-      reply: FastifyReply,
-      values: typeof NO_VALUES,
-      problem?: AppError,
-    ) =>
+    const showSignUp = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
       pages.send(request, reply, {
         template: 'sign-in/signup',
         title: 'Sign up',
-        data: { values, providers: oauth.providers() },
+        data: { providers: oauth.providers() },
         problem,
       });
 
     app.get(
       '/signup',
       { config: { public: true }, schema: { operationId: 'pages.signUp', querystring: PageQuery } },
-      async (request, reply) => showSignUp(request, reply, NO_VALUES),
+      async (request, reply) => showSignUp(request, reply),
     );
 
-    app.post(
-      '/signup',
-      {
-        config: { public: true },
-        schema: {
-          operationId: 'pages.submitSignUp',
-          body: strictObject({
-            name: text(200),
-            organization_name: text(200),
-            email: text(254),
-            password: text(256),
-          }),
-        },
+    pages.form(app, '/signup', {
+      config: { public: true },
+      schema: {
+        operationId: 'pages.submitSignUp',
+        body: strictObject({
+          name: text(200),
+          organization_name: text(200),
+          email: text(254),
+          password: text(256),
+        }),
       },
-      async (request, reply) => {
+      work: (request) => {
         const { organization_name: organizationName, ...input } = request.body;
-        const starting = withSameDuration(signUps.start({ ...input, organizationName }, request));
-        const problem = await rejectionOf(starting);
-        if (problem) return showSignUp(request, reply, request.body, problem);
-        const { browserToken } = await starting;
+        return withSameDuration(signUps.start({ ...input, organizationName }, request));
+      },
+      show: showSignUp,
+      done: (request, reply, { browserToken }) => {
         cookies.set(reply, SIGN_UP_COOKIE, browserToken, { maxAgeSeconds: SIGN_UP_COOKIE_SECONDS });
+        const { email } = request.body;
         return pages.send(request, reply, {
           template: 'components/message',
           title: 'Check your mailbox',
-          data: { text: `We have sent an email with a link to ${input.email}. The link works for 24 hours.` },
+          data: { text: `We have sent an email with a link to ${email}. The link works for 24 hours.` },
         });
       },
-    );
+    });
 
     const showVerification = (
       request: FastifyRequest,
@@ -101,19 +92,16 @@ export const signUpPages =
       async (request, reply) => showVerification(request, reply, request.query.token),
     );
 
-    app.post(
-      '/verify-email',
-      {
-        config: { public: true },
-        schema: {
-          operationId: 'pages.submitVerifyEmail',
-          body: strictObject({ token: Token, password: Type.Optional(text(256)) }),
-        },
+    pages.form(app, '/verify-email', {
+      config: { public: true },
+      schema: {
+        operationId: 'pages.submitVerifyEmail',
+        body: strictObject({ token: Token, password: Type.Optional(text(256)) }),
       },
-      async (request, reply) => {
+      work: (request) => {
         const { token, password } = request.body;
         const browserToken = cookies.read(request, SIGN_UP_COOKIE);
-        const verifying = signUps.verify(
+        return signUps.verify(
           {
             token,
             ...(password === undefined ? {} : { password }),
@@ -121,9 +109,10 @@ export const signUpPages =
           },
           clientOf(request),
         );
-        const problem = await rejectionOf(verifying);
-        if (problem) return showVerification(request, reply, token, problem);
-        const { session, apiKey } = await verifying;
+      },
+      show: (request, reply, problem) =>
+        showVerification(request, reply, enteredText(request, 'token'), problem),
+      done: (request, reply, { session, apiKey }) => {
         cookies.clear(reply, SIGN_UP_COOKIE);
         browserSession.start(reply, session);
         return pages.send(request, reply, {
@@ -132,36 +121,34 @@ export const signUpPages =
           data: { apiKey },
         });
       },
-    );
+    });
+
+    const showEmailChange = (
+      request: FastifyRequest,
+      reply: FastifyReply,
+      token: string,
+      problem?: AppError,
+    ) =>
+      pages.send(request, reply, {
+        template: 'account/change-email',
+        title: 'Confirm your new address',
+        data: { token },
+        problem,
+      });
 
     app.get(
       '/change-email',
       { config: { public: true }, schema: { operationId: 'pages.changeEmail', querystring: TokenQuery } },
-      async (request, reply) =>
-        pages.send(request, reply, {
-          template: 'account/change-email',
-          title: 'Confirm your new address',
-          data: { token: request.query.token },
-        }),
+      async (request, reply) => showEmailChange(request, reply, request.query.token),
     );
 
-    app.post(
-      '/change-email',
-      {
-        config: { public: true },
-        schema: { operationId: 'pages.submitChangeEmail', body: strictObject({ token: Token }) },
-      },
-      async (request, reply) => {
-        const { token } = request.body;
-        const problem = await rejectionOf(accounts.confirmEmailChange(token, clientOf(request)));
-        if (!problem) return pages.seeOther(reply, '/login', 'email-changed');
-        return pages.send(request, reply, {
-          template: 'account/change-email',
-          title: 'Confirm your new address',
-          data: { token },
-          problem,
-        });
-      },
-    );
+    pages.form(app, '/change-email', {
+      config: { public: true },
+      schema: { operationId: 'pages.submitChangeEmail', body: strictObject({ token: Token }) },
+      work: (request) => accounts.confirmEmailChange(request.body.token, clientOf(request)),
+      show: (request, reply, problem) =>
+        showEmailChange(request, reply, enteredText(request, 'token'), problem),
+      done: (_request, reply) => pages.seeOther(reply, '/login', 'email-changed'),
+    });
     done();
   };

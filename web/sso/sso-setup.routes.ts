@@ -8,7 +8,6 @@ import { serviceProviderUrls } from '../../api/sso/service-provider-urls.ts';
 import { createSsoCookies } from '../../api/sso/sso-cookies.ts';
 import { SSO_CHECKS } from '../../domain/sso/sso-checks.ts';
 import type { SsoRole } from '../../domain/sso/sso-configuration.entity.ts';
-import type { NewSsoConfiguration } from '../../domain/sso/sso-configuration.service.ts';
 import {
   SETUP_SESSION_SECONDS,
   type SetupGuest,
@@ -16,9 +15,8 @@ import {
 } from '../../domain/sso/sso-setup.service.ts';
 import type { Config } from '../../platform/config.ts';
 import type { AppError } from '../../platform/errors.ts';
-import { formatTime } from '../shell/formats.ts';
 import { Token, TokenQuery } from '../shell/forms.ts';
-import { type Pages, rejectionOf } from '../shell/pages.ts';
+import type { Pages } from '../shell/pages.ts';
 import { OIDC_FIELDS, readOidcForm, readSamlForm, SAML_FIELDS } from './sso-forms.ts';
 
 export interface SsoSetupPageDependencies {
@@ -59,16 +57,12 @@ export const ssoSetupPages =
           roles: ROLES,
           urls,
           explanations: SSO_CHECKS,
-          time: formatTime,
         },
         problem,
       });
     }
 
-    async function save(request: FastifyRequest, reply: FastifyReply, input: NewSsoConfiguration) {
-      const problem = await rejectionOf(ssoSetup.save(guestOf(request), input));
-      return problem ? show(request, reply, problem) : pages.seeOther(reply, PATH, 'saved');
-    }
+    const saved = (_request: FastifyRequest, reply: FastifyReply) => pages.seeOther(reply, PATH, 'saved');
 
     app.get(
       PATH,
@@ -96,41 +90,31 @@ export const ssoSetupPages =
       },
     );
 
-    app.post(
-      `${PATH}/oidc`,
-      {
-        config,
-        schema: {
-          operationId: 'pages.setUpOidc',
-          body: strictObject({ ...OIDC_FIELDS, default_role: role }),
-        },
-      },
-      async (request, reply) => save(request, reply, readOidcForm(request.body)),
-    );
+    pages.form(app, `${PATH}/oidc`, {
+      config,
+      schema: { operationId: 'pages.setUpOidc', body: strictObject({ ...OIDC_FIELDS, default_role: role }) },
+      work: (request) => ssoSetup.save(guestOf(request), readOidcForm(request.body)),
+      show,
+      done: saved,
+    });
 
-    app.post(
-      `${PATH}/saml`,
-      {
-        config,
-        schema: {
-          operationId: 'pages.setUpSaml',
-          body: strictObject({ ...SAML_FIELDS, default_role: role }),
-        },
-      },
-      async (request, reply) => save(request, reply, readSamlForm(request.body)),
-    );
+    pages.form(app, `${PATH}/saml`, {
+      config,
+      schema: { operationId: 'pages.setUpSaml', body: strictObject({ ...SAML_FIELDS, default_role: role }) },
+      work: (request) => ssoSetup.save(guestOf(request), readSamlForm(request.body)),
+      show,
+      done: saved,
+    });
 
-    app.post(
-      `${PATH}/test`,
-      { config, schema: { operationId: 'pages.testSsoSetup', body: strictObject({}) } },
-      async (request, reply) => {
-        const starting = ssoSetup.startTest(guestOf(request), ssoCookies.readBrowser(request));
-        const problem = await rejectionOf(starting);
-        if (problem) return show(request, reply, problem);
-        const { redirectUrl, browserToken } = await starting;
+    pages.form(app, `${PATH}/test`, {
+      config,
+      schema: { operationId: 'pages.testSsoSetup', body: strictObject({}) },
+      work: (request) => ssoSetup.startTest(guestOf(request), ssoCookies.readBrowser(request)),
+      show,
+      done(request, reply, { redirectUrl, browserToken }) {
         ssoCookies.setBrowser(reply, browserToken);
         return pages.leave(request, reply, { url: redirectUrl, name: 'the identity provider' });
       },
-    );
+    });
     done();
   };

@@ -10,7 +10,7 @@ import { createSsoCookies, LINK_PAGE } from '../../api/sso/sso-cookies.ts';
 import type { SsoLinkService } from '../../domain/sso/sso-link.service.ts';
 import type { SsoLoginService } from '../../domain/sso/sso-login.service.ts';
 import type { AppError } from '../../platform/errors.ts';
-import { PageQuery } from '../shell/forms.ts';
+import { enteredText, PageQuery } from '../shell/forms.ts';
 import { type Pages, rejectionOf } from '../shell/pages.ts';
 
 export interface SsoPageDependencies {
@@ -47,40 +47,45 @@ export const ssoPages =
       async (request, reply) => showLogin(request, reply, { next: localPath(request.query.next) }),
     );
 
-    app.post(
-      '/login/sso',
-      {
-        config: { public: true },
-        schema: {
-          operationId: 'pages.startSso',
-          body: strictObject({
-            organization: Type.Optional(text(254)),
-            next: text(500, { default: '/overview' }),
-            // The form of the sign-in page has them, too: its address finds the organization, the password is not read.
-            email: Type.Optional(text(254)),
-            password: Type.Optional(text(256)),
-          }),
-        },
+    pages.form(app, '/login/sso', {
+      config: { public: true },
+      schema: {
+        operationId: 'pages.startSso',
+        body: strictObject({
+          organization: Type.Optional(text(254)),
+          next: text(500, { default: '/overview' }),
+          // The form of the sign-in page has them, too: its address finds the organization, the password is not read.
+          email: Type.Optional(text(254)),
+          password: Type.Optional(text(256)),
+        }),
       },
-      async (request, reply) => {
-        const organization = (request.body.organization ?? request.body.email ?? '').trim();
-        const next = localPath(request.body.next);
+      work: async (request) => {
+        const organization = organizationOf(request);
         // The sign-in page leads here, too, before the person has entered an address.
-        if (request.body.organization === undefined && organization === '')
-          return showLogin(request, reply, { next });
-        const starting = ssoLogins.start({
+        if (request.body.organization === undefined && organization === '') return undefined;
+        return ssoLogins.start({
           organization,
-          redirectTo: next,
+          redirectTo: localPath(request.body.next),
           isFresh: false,
           browserToken: ssoCookies.readBrowser(request),
         });
-        const problem = await rejectionOf(starting);
-        if (problem) return showLogin(request, reply, { next, organization }, problem);
-        const { redirectUrl, browserToken } = await starting;
-        ssoCookies.setBrowser(reply, browserToken);
-        return pages.leave(request, reply, { url: redirectUrl, name: 'your identity provider' });
       },
-    );
+      show: (request, reply, problem) =>
+        showLogin(
+          request,
+          reply,
+          {
+            next: localPath(enteredText(request, 'next'), '/overview'),
+            organization: organizationOf(request),
+          },
+          problem,
+        ),
+      done(request, reply, started) {
+        if (!started) return showLogin(request, reply, { next: localPath(request.body.next) });
+        ssoCookies.setBrowser(reply, started.browserToken);
+        return pages.leave(request, reply, { url: started.redirectUrl, name: 'your identity provider' });
+      },
+    });
 
     app.get(
       '/login/link',
@@ -160,3 +165,6 @@ export const ssoPages =
     );
     done();
   };
+
+const organizationOf = (request: FastifyRequest): string =>
+  (enteredText(request, 'organization') || enteredText(request, 'email')).trim();
