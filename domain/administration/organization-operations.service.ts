@@ -1,5 +1,6 @@
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
+import type { AuditAction } from '../audit/audit-actions.ts';
 import type { Scope } from '../identity/scope.ts';
 import type {
   RetentionPolicyDetails,
@@ -57,7 +58,7 @@ export function createOrganizationOperationsService({
   const changeEndpoint = (
     staff: StaffScope,
     { organizationId, endpointId }: EndpointTarget,
-    { action, note }: { action: string; note: string },
+    { action, note }: { action: AuditAction; note: string },
     work: (scope: Scope) => Promise<BulkJob>,
   ) =>
     change(staff, organizationId, note, async (scope, transaction) => {

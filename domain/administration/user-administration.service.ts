@@ -3,6 +3,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
+import type { AuditAction } from '../audit/audit-actions.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { keepBreakGlassOwners } from '../organizations/break-glass-owner.ts';
@@ -33,7 +34,7 @@ interface PersonChange {
   userId: string;
   note: string;
   /** Recorded in the audit logs. */
-  action: string;
+  action: AuditAction;
   template: Template;
   /** Whether the person may be the last owner who can get in without single sign-on. */
   mayLockOut?: boolean;

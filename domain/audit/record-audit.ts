@@ -5,10 +5,10 @@ import type { Db, Tables } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Person } from '../identity/person.ts';
 import type { AdministrationScope, ImpersonationScope, Scope } from '../identity/scope.ts';
+import type { AuditAction } from './audit-actions.ts';
 
 export interface AuditEvent {
-  /** `<resource>.<past participle>`, for example `api_key.created`. */
-  action: string;
+  action: AuditAction;
   resourceType: string;
   resourceId: string;
   reason?: string | null;
@@ -113,7 +113,7 @@ export async function recordPersonAudit(
 /** Whether the organization's log contains an action on a resource. For the people role. */
 export async function hasAuditEntry(
   db: Db,
-  { organizationId, action, resourceId }: { organizationId: string; action: string; resourceId: string },
+  { organizationId, action, resourceId }: { organizationId: string; action: AuditAction; resourceId: string },
 ): Promise<boolean> {
   const entry = await db
     .selectFrom('audit_entries')

@@ -3,6 +3,7 @@ import type { RowOf } from '../../platform/database/columns-of.ts';
 import type { Database, TenantScope } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
+import type { AuditAction } from '../audit/audit-actions.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import type { Tier } from '../organizations/tier.ts';
@@ -140,7 +141,7 @@ export function createBillingService(options: BillingServiceOptions) {
     return subscription;
   }
 
-  const audit = (scope: Scope, action: string, resourceId: string, details: Record<string, unknown>) =>
+  const audit = (scope: Scope, action: AuditAction, resourceId: string, details: Record<string, unknown>) =>
     database.transaction(scope, ({ db }) =>
       recordAudit(db, scope, { action, resourceType: 'subscription', resourceId, details }),
     );

@@ -70,7 +70,7 @@ export const auditOf = (
 ) => ({
   organizationId,
   subscriptionId,
-  action: `payment_grace.${change}`,
+  action: `payment_grace.${change}` as const,
   resourceType: 'subscription',
   resourceId: subscriptionId,
 });

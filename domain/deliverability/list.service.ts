@@ -6,6 +6,7 @@ import type { Db, Tables } from '../../platform/database/tables.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
+import type { ChangeOf } from '../audit/audit-actions.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox, type InboxRow, requireActive } from '../inboxes/find-inbox.ts';
@@ -211,7 +212,7 @@ function audit(
   db: Db,
   scope: Scope,
   { direction, effect, entry, environmentId, inboxId, authenticated }: ChangedEntry,
-  change: string,
+  change: ChangeOf<'list_entry'>,
 ): Promise<void> {
   return recordAudit(db, scope, {
     action: `list_entry.${change}`,

@@ -6,6 +6,7 @@ import type { Db, Tables } from '../../platform/database/tables.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
+import type { ChangeOf } from '../audit/audit-actions.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { isOrganizationWide, type Scope } from '../identity/scope.ts';
 import { toAddressKey } from '../mime/mail-address.ts';
@@ -137,7 +138,7 @@ function findSuppression(
 function audit(
   db: Db,
   scope: Scope,
-  { email, change, reason }: { email: string; change: string; reason?: string | undefined },
+  { email, change, reason }: { email: string; change: ChangeOf<'suppression'>; reason?: string | undefined },
 ): Promise<void> {
   return recordAudit(db, scope, {
     action: `suppression.${change}`,

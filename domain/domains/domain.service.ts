@@ -6,6 +6,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import type { DnsLookup } from '../../platform/dns.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
+import type { ChangeOf } from '../audit/audit-actions.ts';
 import { recordAudit, replacedValues } from '../audit/record-audit.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
@@ -185,7 +186,7 @@ function audit(
   db: Db,
   scope: Scope,
   { id, domainName }: Domain,
-  change: string,
+  change: ChangeOf<'domain'>,
   details: Record<string, unknown> = {},
 ): Promise<void> {
   return recordAudit(db, scope, {

@@ -1,4 +1,5 @@
 import type { Db } from '../../platform/database/tables.ts';
+import type { ChangeOf } from '../audit/audit-actions.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { DomainWithKeys } from './domain-with-keys.ts';
 
@@ -22,7 +23,7 @@ export const checkedStateOf = ({ domain, keys }: DomainWithKeys): CheckedState =
 export async function recordDnsChanges(db: Db, before: CheckedState, checked: DomainWithKeys): Promise<void> {
   const after = checkedStateOf(checked);
   const { domain } = checked;
-  const record = (change: string, details: Record<string, string | null>) =>
+  const record = (change: ChangeOf<'domain'>, details: Record<string, string | null>) =>
     recordAudit(
       db,
       {

@@ -10,6 +10,7 @@ import {
   CANCEL_EXPORT,
   exportOrganizationWorkflowId,
 } from '../../workflows/exports/export-organization.contract.ts';
+import type { ChangeOf } from '../audit/audit-actions.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { isOrganizationWide, type Scope } from '../identity/scope.ts';
 import { releaseObject } from '../stored-objects/unclaimed-objects.ts';
@@ -133,7 +134,7 @@ export function createExportService({
   };
 }
 
-function audit(db: Db, scope: Scope, exportId: string, change: string): Promise<void> {
+function audit(db: Db, scope: Scope, exportId: string, change: ChangeOf<'export'>): Promise<void> {
   return recordAudit(db, scope, {
     action: `export.${change}`,
     resourceType: 'export',

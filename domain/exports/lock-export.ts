@@ -41,7 +41,7 @@ export async function lockIfAllowed(
     .set({ ...canceled, completed_at: now(), updated_at: now() })
     .where('id', '=', exportId)
     .execute();
-  const resource = { type: 'export', id: exportId };
+  const resource = { type: 'export' as const, id: exportId };
   await recordRefusedAct(transaction, notifications, {
     organizationId,
     act: 'export',

@@ -9,6 +9,7 @@ import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
+import type { ChangeOf } from '../audit/audit-actions.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { toAddressKey } from '../mime/mail-address.ts';
@@ -201,7 +202,7 @@ function audit(
   db: Db,
   scope: Scope,
   { id, email, aliases }: InboxRow,
-  change: string,
+  change: ChangeOf<'inbox'>,
   reason: string | null = null,
 ): Promise<void> {
   return recordAudit(db, scope, {

@@ -45,7 +45,10 @@ export async function notifyRefusedAct(
 export async function recordRefusedAct(
   transaction: Transaction,
   notifications: Pick<NotificationService, 'notifyMembers'>,
-  { resource, ...refused }: Omit<RefusedAct, 'resourceId'> & { resource: { type: string; id: string } },
+  {
+    resource,
+    ...refused
+  }: Omit<RefusedAct, 'resourceId'> & { resource: { type: 'export' | 'webhook_job'; id: string } },
 ): Promise<void> {
   const { organizationId, act, actor, problem } = refused;
   const { type: resourceType, id: resourceId } = resource;

@@ -10,6 +10,7 @@ import {
   applyRetentionWorkflowId,
 } from '../../workflows/retention/apply-retention.contract.ts';
 import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
+import type { ChangeOf } from '../audit/audit-actions.ts';
 import { recordAudit, replacedValues } from '../audit/record-audit.ts';
 import { isOrganizationWide, type Scope } from '../identity/scope.ts';
 import { changeRetention, firstDeletionAt, postponeRetention } from './retention-plan.ts';
@@ -98,7 +99,12 @@ export function createRetentionPolicyService({
   };
 }
 
-function audit(db: Db, scope: Scope, change: string, details: Record<string, unknown>): Promise<void> {
+function audit(
+  db: Db,
+  scope: Scope,
+  change: ChangeOf<'retention_policy'>,
+  details: Record<string, unknown>,
+): Promise<void> {
   return recordAudit(db, scope, {
     action: `retention_policy.${change}`,
     resourceType: 'organization',

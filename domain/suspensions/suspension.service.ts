@@ -93,7 +93,7 @@ export function createSuspensionService({ outbox, onChange }: SuspensionServiceO
 /** The audit entry of a change. */
 export function describeChange({ kind, target, suspension, status }: SuspensionChange, note: string) {
   return {
-    action: `${target.type}.${kind}`,
+    action: `${target.type}.${kind}` as const,
     resourceType: target.type,
     resourceId: target.id,
     reason: note,

@@ -13,6 +13,7 @@ import {
   CANCEL_DELIVERY,
   deliverWebhookWorkflowId,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import type { ChangeOf } from '../audit/audit-actions.ts';
 import { recordAudit, replacedValues } from '../audit/record-audit.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
@@ -216,7 +217,7 @@ function audit(
   db: Db,
   scope: Scope,
   endpointId: string,
-  change: string,
+  change: ChangeOf<'webhook_endpoint'>,
   details: Record<string, unknown>,
 ): Promise<void> {
   return recordAudit(db, scope, {

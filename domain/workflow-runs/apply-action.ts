@@ -1,10 +1,11 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { AuditAction } from '../audit/audit-actions.ts';
 import { type AuditedStaff, recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { PlannedAction, RunAction, RunActionRequest } from './plan-action.ts';
 
-const AUDIT_ACTIONS: Record<RunAction, string> = {
+const AUDIT_ACTIONS: Record<RunAction, AuditAction> = {
   retry: 'workflow.retried',
   cancel: 'workflow.canceled',
   terminate: 'workflow.terminated',

@@ -188,7 +188,7 @@ describe('the staff role of the database', () => {
     const staff = { staffId: userId, role: 'admin', person, ip: '192.0.2.9', requestId: 'req_test' } as const;
     await app.database.staffTransaction(staff, ({ db }) =>
       recordStaffAudit(db, staff, {
-        action: 'organization.noted',
+        action: 'organization.updated',
         resourceType: 'organization',
         resourceId: organizationId,
         organizationIds: [organizationId],
