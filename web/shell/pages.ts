@@ -128,15 +128,13 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
   const csrf = createCsrf({ signer: createSigner(signingKey, 'csrf'), cookies, browserSession });
   const notices = createNotices(createSigner(signingKey, 'notices', NOTICE_SIGNATURE_BYTES));
   const views = createViews();
-  const paths = new Set<string>();
   /** Paths of pages, as of routes. */
   const opened = new Set<string>();
-  const shells = createShells(options, paths);
+  const shells = createShells(options);
   const sendLivePart = createLiveParts(options);
   await app.register(formbody);
 
   app.addHook('onRoute', (route) => {
-    paths.add(route.url);
     if ([route.method].flat().includes('GET')) opened.add(route.url);
     route.config = { ...route.config, page: true, exemptFromUsageLimit: true };
     route.schema = { ...route.schema, hide: true };

@@ -43,7 +43,7 @@ export interface ShellOptions {
 }
 
 /** Loads the frame once a request: the person with their organizations, and the environments of the shown one. */
-export function createShells({ accounts, environments, cookies }: ShellOptions, paths: ReadonlySet<string>) {
+export function createShells({ accounts, environments, cookies }: ShellOptions) {
   /** The organization that a person of several looked at last, in this browser. */
   const lastOrganization = (request: FastifyRequest, organizations: readonly Membership[]) => {
     const id = cookies.read(request, ORGANIZATION_COOKIE);
@@ -61,7 +61,7 @@ export function createShells({ accounts, environments, cookies }: ShellOptions, 
       scope?.organizationId ?? lastOrganization(request, organizations) ?? organizations[0]?.organizationId;
     const role = organizations.find((each) => each.organizationId === organizationId)?.role;
     const permissions = scope?.permissions ?? new Set<Permission>(role ? ROLE_PERMISSIONS[role] : []);
-    return describe({
+    return createShell({
       person: account,
       organizations,
       organizationId,
@@ -71,16 +71,13 @@ export function createShells({ accounts, environments, cookies }: ShellOptions, 
     });
   }
 
-  const describe = (shown: Omit<Parameters<typeof createShell>[0], 'screens'>) =>
-    createShell({ ...shown, screens: SCREENS.filter(({ path }) => paths.has(path)) });
-
   return {
     /** Sets `request.shell`, if the request has a session. */
     async load(request: FastifyRequest, reply: FastifyReply): Promise<void> {
       const { scope, person } = request;
       if (scope?.impersonation) {
         const { items } = await environments.list(scope, ENVIRONMENTS);
-        request.shell = describe({
+        request.shell = createShell({
           person: undefined,
           organizations: [],
           organizationId: scope.organizationId,
@@ -109,9 +106,8 @@ export function createShells({ accounts, environments, cookies }: ShellOptions, 
 
 function createShell({
   permissions,
-  screens,
   ...shown
-}: Omit<Shell, 'link'> & { permissions: ReadonlySet<Permission> }): Shell {
+}: Omit<Shell, 'link' | 'screens'> & { permissions: ReadonlySet<Permission> }): Shell {
   const { organizations, organizationId, environments, environmentId } = shown;
   const isDefault = environments.some(
     ({ id, slug }) => id === environmentId && slug === DEFAULT_ENVIRONMENT_SLUG,
@@ -123,7 +119,7 @@ function createShell({
   return {
     ...shown,
     screens: organizationId
-      ? screens.filter(({ permission }) => permission === undefined || permissions.has(permission))
+      ? SCREENS.filter(({ permission }) => permission === undefined || permissions.has(permission))
       : [],
     link: (path, query = {}) => withQuery(path, { ...selection, ...query }),
   };
