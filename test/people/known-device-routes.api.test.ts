@@ -76,14 +76,14 @@ function findOperations(): Operation[] {
     .map(({ operationId, method, path }) => ({ operationId, method, path: pathPattern(path) }));
   const ofPages = listSourceFiles(['web']).flatMap((file) =>
     readFileSync(resolve(import.meta.dirname, '../..', file), 'utf8')
-      .split(/app\.(?=(?:get|post)\()/)
+      .split(/app\.(?=(?:get|post)\()|pages\.(?=form\(app, )/)
       .filter((part) => /browserSignIn\.finish\(|browserSession\.start\(/.test(part))
       .flatMap((part) => {
-        const [, method = '', path = ''] = /^(\w+)\(\s*'([^']+)'/.exec(part) ?? [];
+        const [, method = '', path = ''] = /^(\w+)\(\s*(?:app, )?'([^']+)'/.exec(part) ?? [];
         const [, operationId] = /operationId: '([\w.]+)'/.exec(part) ?? [];
         return operationId === undefined
           ? []
-          : [{ operationId, method: method.toUpperCase(), path: pathPattern(path) }];
+          : [{ operationId, method: method === 'get' ? 'GET' : 'POST', path: pathPattern(path) }];
       }),
   );
   return [...ofApi, ...ofPages];
