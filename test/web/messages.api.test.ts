@@ -249,7 +249,24 @@ describe('the page of a message', () => {
     expect(late.statusCode).toBe(409);
     expect(late.body).toContain('Waits for the operator');
     expect(late.body).toContain('It is too late to cancel: the mail server may have the message already.');
-    expect(late.body).toContain('<h2 id="delivery">Delivery</h2>');
+    expect(late.body).toContain('<h2 id="delivery">Delivery <span');
+  });
+
+  test('loads delivery and steps again while the message is sent, until they are settled', async () => {
+    const world = await arrangeSending(app.worker);
+    const { browser } = await signIn(world.inbox.organizationId);
+    const id = await world.send('bob@people.example');
+    const sources = [...(await browser.open(`/messages/${id}`)).body.matchAll(/<poll-region src="([^"]+)"/g)];
+    const paths = sources.map(([, source = '']) => source.replaceAll('&amp;', '&'));
+    expect(paths).toHaveLength(2);
+    const readAll = () => Promise.all(paths.map(async (path) => (await browser.open(path)).body));
+    for (const part of await readAll()) expect(part).not.toContain('data-settled');
+    world.transport.answerWith(async () => refused);
+    await dispatchOnce(world, id);
+    const [delivery, steps] = await readAll();
+    expect(delivery).toMatch(/data-settled.*bounced/s);
+    expect(steps).toMatch(/data-settled.*Attempt 1: the relay refused it/s);
+    expect((await browser.open(`/messages/${id}`)).body).not.toContain('<poll-region');
   });
 
   test('leads staff alone to its workflow run', async () => {

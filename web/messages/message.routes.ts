@@ -52,6 +52,11 @@ const MessageQuery = strictObject({
   show: Type.Optional(enumOf(['text', 'html', 'headers'])),
   images: Type.Optional(text(100)),
 });
+/** The parts of a page that change while the message is sent. */
+const ProgressQuery = strictObject({
+  ...OrganizationQuery.properties,
+  part: enumOf(['delivery', 'steps']),
+});
 /** More is in the raw message. */
 const SHOWN_CHARACTERS = 200_000;
 
@@ -59,7 +64,7 @@ const SHOWN_CHARACTERS = 200_000;
 export const messagePages =
   (dependencies: MessagePageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { pages, alarms, labels, deletions, sends, remoteImages, suppressions } = dependencies;
+    const { pages, messages, alarms, labels, deletions, sends, remoteImages, suppressions } = dependencies;
     const show = createMessagePage(dependencies);
     const pathOf = (request: FastifyRequest, query = {}) =>
       pages.link(request, `/messages/${(request.params as { id: string }).id}`, query);
@@ -71,6 +76,25 @@ export const messagePages =
         schema: { operationId: 'pages.message', params: MessageParams, querystring: MessageQuery },
       },
       async (request, reply) => show(request, reply),
+    );
+
+    app.get(
+      '/messages/:id/progress',
+      {
+        config: { permission: 'messages:read' },
+        schema: { operationId: 'pages.messageProgress', params: MessageParams, querystring: ProgressQuery },
+      },
+      async (request, reply) => {
+        const progress = await readProgress(
+          dependencies,
+          request,
+          await messages.get(request.scope, request.params.id),
+        );
+        return reply
+          .type('text/html; charset=utf-8')
+          .header('cache-control', 'no-store')
+          .send(pages.part(request, `messages/${request.query.part}`, progress));
+      },
     );
 
     pages.form(app, '/messages/:id/images', {
@@ -137,14 +161,29 @@ export const messagePages =
     done();
   };
 
-function createMessagePage({
-  pages,
-  messages,
-  messageFrames,
-  messageTimelines,
-  agentMessages,
-  remoteImages,
-}: MessagePageDependencies) {
+/** What changes while the message is sent. */
+async function readProgress(
+  { messageTimelines, agentMessages }: MessagePageDependencies,
+  { scope }: FastifyRequest,
+  details: MessageDetails,
+) {
+  const { message } = details;
+  const [timeline, isSuppressed] = await Promise.all([
+    messageTimelines.get(scope, message.id),
+    agentMessages.findSuppressed(scope, [details]),
+  ]);
+  return {
+    message,
+    recipients: describeRecipients(details, (email) => isSuppressed(message, email)),
+    steps: timeline.steps.map(describeStep),
+    isTruncated: timeline.isTruncated,
+    isInFlight: IN_FLIGHT_STATUSES.includes(message.status),
+  };
+}
+
+function createMessagePage(dependencies: MessagePageDependencies) {
+  const { pages, messages, messageFrames, agentMessages, remoteImages } = dependencies;
+
   /** What the HTML tab shows. The frame itself loads from an address of its own. */
   async function readFrame(request: FastifyRequest, messageId: string) {
     const { scope } = request;
@@ -173,9 +212,8 @@ function createMessagePage({
     const { id: messageId } = request.params as { id: string };
     const { show: tab = 'text' } = request.query as { show?: 'text' | 'html' | 'headers' };
     const details = await messages.get(scope, messageId, { withAllLinks: true });
-    const [timeline, isSuppressed, content, frame] = await Promise.all([
-      messageTimelines.get(scope, messageId),
-      agentMessages.findSuppressed(scope, [details]),
+    const [progress, content, frame] = await Promise.all([
+      readProgress(dependencies, request, details),
       agentMessages.readText(details.message, {
         format: 'text',
         offset: 0,
@@ -189,17 +227,13 @@ function createMessagePage({
       title: message.subject || '(no subject)',
       problem,
       data: {
-        message,
+        ...progress,
         attachments,
         tab,
         frame,
         content,
         quoted: findQuoted(message.textBody, content.text),
-        recipients: describeRecipients(details, (email) => isSuppressed(message, email)),
-        steps: timeline.steps.map(describeStep),
-        isTruncated: timeline.isTruncated,
         isAuthenticated: message.authentication && isAuthenticated(message.authentication),
-        isInFlight: IN_FLIGHT_STATUSES.includes(message.status),
         workflowId: scope.impersonation ? workflowIdOf(details) : undefined,
         words: {
           confidences: CONFIDENCE_WORDS,
