@@ -556,6 +556,11 @@ export const ADAPTERS: Record<string, Adapters> = {
     ],
   },
   'mime/links/find-links': {
+    describeUrl: ({ describeUrl }) => [
+      (text) => describeUrl(text, 'ada@people.example'),
+      (text) => describeUrl(`https://${text}`, text),
+      (text) => describeUrl(`mailto:${text}`, text),
+    ],
     findLinks: ({ findLinks }) => [
       (text) => findLinks({ subject: text, from: text, text, anchors: [] }),
       (text) =>
@@ -794,6 +799,7 @@ export const EXEMPT: Record<string, string> = {
   'mime/header-fields MalformedHeaderError': 'An error without behavior.',
   'mime/build-mime UnsendableMessageError': 'An error without behavior.',
   'mime/message-findings findNamedAddresses': 'Measured where it is defined.',
+  'mime/message-findings findWording': 'Measured where it is defined.',
   'mime/mime-reader MimeReader': 'parseMail is its only user, and is measured.',
   'mime/mime-reader createMimeReader': 'parseMail is its only user, and is measured.',
   'mime/parse-mail emptyParsedMail': 'Takes no text of strangers.',

@@ -50,7 +50,10 @@ const DETAILS: Record<string, (content: HostileContent) => string> = {
 /** Answers that are no pages of the console, or pages that another test opens. */
 const ELSEWHERE: [pattern: RegExp, why: string][] = [
   [/\/live$/, 'a stream, which the tests of its page follow'],
-  [/\/(?:files\/:attachmentId|html|json|raw|message|zone-file|records)$/, 'a file or frame of its page'],
+  [
+    /\/(?:files\/:attachmentId|html|json|raw|message|zone-file|records|progress)$/,
+    'a file, frame or part of its page',
+  ],
   [/^\/messages\/:id\/leave$/, 'strangers-browser.api.test.ts'],
   [
     /^\/(?:login|signup|verify-email|forgot-password|reset-password|recover|change-email)/,
