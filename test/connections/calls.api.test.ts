@@ -125,7 +125,9 @@ describe('a call of a connection', () => {
       ).json();
       expect(data).toEqual(
         expect.arrayContaining([
-          expect.objectContaining({ credential: { kind: 'connection', id: connectionId } }),
+          expect.objectContaining({
+            credential: { kind: 'connection', id: connectionId, name: expect.any(String) },
+          }),
         ]),
       );
     });
