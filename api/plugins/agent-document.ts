@@ -40,8 +40,8 @@ export const AGENT_OPERATIONS: readonly string[] = [
   'requests.list',
 ];
 
-/** Headers of people and of keys of a whole organization, which agents rarely have. */
-const LEFT_OUT_PARAMETERS = ['x-org-id', 'x-env-id'];
+/** Headers of people and of keys of a whole organization, which agents rarely have, and a filter of the console. */
+const LEFT_OUT_PARAMETERS = ['x-org-id', 'x-env-id', 'send_paused'];
 /** For people who document and administer the service. */
 const LEFT_OUT_FIELDS = ['x-impersonation', 'x-read-permission', 'tags'];
 
@@ -160,13 +160,36 @@ function untypedEvent(schemas: Record<string, Members>): Members {
 /** What requests must keep to: the sizes of answers are of no use to a client, and their names stand before them. */
 const BOUNDS = ['title', 'maxLength', 'minLength', 'maxItems', 'minimum', 'maximum', 'maxProperties'];
 
+/** Fields of answers that the console shows to people. The answers still have them: their schemas are open. */
+const FOR_PEOPLE: Record<string, readonly string[]> = {
+  CreatedApiKey: ['last_used_at', 'last_used_from'],
+  CreatedWebhookEndpoint: [
+    'consecutive_failures',
+    'last_success_at',
+    'pending_deliveries',
+    'previous_secret_expires_at',
+  ],
+  Domain: ['next_check_at'],
+  Draft: ['created_by', 'last_edited_by'],
+  Inbox: ['send_paused_at', 'send_paused_by'],
+};
+
 function shorten(schemas: Record<string, Members>): Record<string, Members> {
   return Object.fromEntries(
     Object.entries(schemas).map(([name, schema]) => [
       name,
-      schema.additionalProperties === false ? schema : (withoutBounds(schema) as Members),
+      schema.additionalProperties === false
+        ? schema
+        : (withoutBounds(withoutFields(schema, FOR_PEOPLE[name] ?? [])) as Members),
     ]),
   );
+}
+
+function withoutFields(schema: Members, left: readonly string[]): Members {
+  if (left.length === 0) return schema;
+  const required = (schema.required as string[] | undefined)?.filter((name) => !left.includes(name));
+  const properties = Object.entries(schema.properties as Members).filter(([name]) => !left.includes(name));
+  return { ...schema, required, properties: Object.fromEntries(properties) };
 }
 
 function withoutBounds(value: unknown): unknown {

@@ -197,13 +197,13 @@ describe('the staff role of the database', () => {
     );
     const [entry] = (await app.call('/org/audit-log', { token })).json().data;
     expect(entry).toMatchObject({
-      action: 'organization.noted',
+      action: 'organization.updated',
       actor: { kind: 'staff', id: userId, name: 'Staff' },
       credential_id: sessionId,
       reason: 'Ticket 7',
       ip: '192.0.2.9',
     });
-    const filter = `staff_id=${userId}&org_id=${organizationId}&action=organization.noted`;
+    const filter = `staff_id=${userId}&org_id=${organizationId}&action=organization.updated`;
     const own = (await app.call(`/admin/audit-log?${filter}`, { token: staffToken })).json().data;
     expect(own).toMatchObject([
       {

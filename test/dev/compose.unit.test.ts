@@ -214,7 +214,7 @@ describe('Dockerfile', () => {
 
   test('copies every folder of production code', () => {
     expect(folders.toSorted()).toEqual(
-      ['activities', 'api', 'domain', 'migrations', 'platform', 'workers', 'workflows'].toSorted(),
+      ['activities', 'api', 'domain', 'migrations', 'platform', 'web', 'workers', 'workflows'].toSorted(),
     );
   });
 
