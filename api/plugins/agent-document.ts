@@ -61,7 +61,7 @@ export function selectForAgents(complete: OpenApiDocument): object {
   const { openapi, info, servers } = complete;
   const { description } = info;
   const { components, ...described } = withAgentViewOnly(complete);
-  const schemas = { ...components.schemas, Event: untypedEvent(components.schemas ?? {}) };
+  const schemas = leaveOutFields({ ...components.schemas, Event: untypedEvent(components.schemas ?? {}) });
   const paths = selectPaths({ ...described, components });
   const parameters = { ...components.parameters, ...shareRepeatedParameters(paths) };
   const responses = { Problem: PROBLEM };
@@ -178,18 +178,20 @@ function shorten(schemas: Record<string, Members>): Record<string, Members> {
   return Object.fromEntries(
     Object.entries(schemas).map(([name, schema]) => [
       name,
-      schema.additionalProperties === false
-        ? schema
-        : (withoutBounds(withoutFields(schema, FOR_PEOPLE[name] ?? [])) as Members),
+      schema.additionalProperties === false ? schema : (withoutBounds(schema) as Members),
     ]),
   );
 }
 
-function withoutFields(schema: Members, left: readonly string[]): Members {
-  if (left.length === 0) return schema;
-  const required = (schema.required as string[] | undefined)?.filter((name) => !left.includes(name));
-  const properties = Object.entries(schema.properties as Members).filter(([name]) => !left.includes(name));
-  return { ...schema, required, properties: Object.fromEntries(properties) };
+function leaveOutFields(schemas: Record<string, Members>): Record<string, Members> {
+  const shortened = Object.entries(FOR_PEOPLE).flatMap(([schemaName, left]): [string, Members][] => {
+    const schema = schemas[schemaName];
+    if (!schema) return [];
+    const required = (schema.required as string[]).filter((name) => !left.includes(name));
+    const properties = Object.entries(schema.properties as Members).filter(([name]) => !left.includes(name));
+    return [[schemaName, { ...schema, required, properties: Object.fromEntries(properties) }]];
+  });
+  return { ...schemas, ...Object.fromEntries(shortened) };
 }
 
 function withoutBounds(value: unknown): unknown {
