@@ -5,7 +5,6 @@ import { runToolCall } from '../../api/plugins/tool-calls.ts';
 import { createAccessToken, hashConnectionToken } from '../../domain/connections/connection-token.ts';
 import { CONNECTION_PERMISSIONS, type Permission } from '../../domain/identity/permissions.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { json } from '../../platform/database/json.ts';
 import { newId } from '../../platform/ids.ts';
 
 export interface NewTestConnection {
@@ -28,21 +27,18 @@ export async function createConnection(
   const { clientId = 'https://host.example/client.json' } = connection;
   const connectionId = newId('connection');
   const token = createAccessToken();
-  await sql`insert into connections (id, org_id, env_id, inbox_id, user_id, client_id, client_name, redirect_to, permissions,
-      method, factors, authenticated_at, expires_at)
-    values (${connectionId}, ${organizationId}, ${environmentId ?? null}, ${inboxId ?? null}, ${userId},
-      ${clientId}, 'Test host', 'https://host.example', ${permissions}, 'password', '{totp}', now(),
-      now() + interval '30 days')`.execute(worker.db);
-  await worker.db
-    .insertInto('connection_tokens')
-    .values({
-      token_hash: hashConnectionToken(token),
-      kind: 'access_token',
-      connection_id: connectionId,
-      payload: json({}),
-      expires_at: sql<Date>`now() + interval '1 hour'`,
-    })
-    .execute();
+  // In one statement: the sweep of another test ends a connection that has no token.
+  await sql`with made as (
+      insert into connections (id, org_id, env_id, inbox_id, user_id, client_id, client_name, redirect_to, permissions,
+        method, factors, authenticated_at, expires_at)
+      values (${connectionId}, ${organizationId}, ${environmentId ?? null}, ${inboxId ?? null}, ${userId},
+        ${clientId}, 'Test host', 'https://host.example', ${permissions}, 'password', '{totp}', now(),
+        now() + interval '30 days')
+      returning id)
+    insert into connection_tokens (token_hash, kind, connection_id, payload, expires_at)
+    select ${hashConnectionToken(token)}, 'access_token', id, '{}', now() + interval '1 hour' from made`.execute(
+    worker.db,
+  );
   return { connectionId, token };
 }
 
