@@ -3,7 +3,7 @@ import type { ChangeOf } from '../audit/audit-actions.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { DomainWithKeys } from './domain-with-keys.ts';
 
-/** What the audit log tells of a domain besides the changes of people: what DNS checks made of it. */
+/** Audit actions that DNS checks record. People's changes of a domain have their own. */
 export interface CheckedState {
   status: string;
   activeSelector: string | null;

@@ -12,7 +12,7 @@ export async function setInboxStatus(db: Db, id: string, status: 'active' | 'sus
 }
 
 /**
- * Pauses sending from an inbox that exceeded the reputation limits. If somebody paused it before, that pause keeps its reason,
+ * Pauses sending from an inbox that exceeded the reputation limits. If someone paused it before, that pause keeps its reason,
  * and the limits are remembered.
  */
 export async function pauseForReputation(db: Db, inboxId: string, reason: string): Promise<void> {

@@ -119,7 +119,7 @@ export function createInboxService(options: InboxServiceOptions) {
       }),
 
     /**
-     * Pauses sending until somebody resumes it. A paused inbox keeps its pause, unless a person pauses it: that pause replaces
+     * Pauses sending until someone resumes it. A paused inbox keeps its pause, unless a person pauses it: that pause replaces
      * the one before.
      *
      * @throws AppError `not_found`, `inbox_suspended`.

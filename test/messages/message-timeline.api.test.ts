@@ -10,7 +10,7 @@ import { useTestApp } from '../support/resources.ts';
 
 const app = useTestApp();
 
-test('tells when a received message arrived, from where, and when it was parsed', async () => {
+test('shows when and from where a received message arrived, and when it was parsed', async () => {
   const organization = await createOrganization(app.worker);
   const inbox = await createInbox(app.worker, organization);
   const world = await arrangeInbox(app.worker, {}, inbox);
@@ -56,7 +56,7 @@ const arrange = async () => {
   return { ...world, token, read };
 };
 
-test('tells each attempt with the reply of the relay, and the outcome of each recipient with what to do', async () => {
+test('shows each attempt with the response of the relay, and what to do about each failed recipient', async () => {
   const world = await arrange();
   const replies = [deferred, refused];
   world.transport.answerWith(async ({ recipient }) =>
@@ -86,7 +86,7 @@ test('tells each attempt with the reply of the relay, and the outcome of each re
   });
 });
 
-test('tells of a canceled message, of one that needs attention, and of a delivery before a late bounce', async () => {
+test('shows a cancellation, a message that needs attention, and a delivery before a late bounce', async () => {
   const world = await arrange();
   const canceled = await world.send('ada@people.example');
   await app.call(`/messages/${canceled}/cancel`, { method: 'POST', token: world.token });

@@ -100,7 +100,7 @@ describe('the daily cap of the shared domain', () => {
     expect(await send()).toBe('message_rejected account_paused');
   });
 
-  test('does not double while the service pauses an inbox, and doubles if somebody else has paused it', async () => {
+  test('does not double while the service pauses an inbox, and doubles if someone else has paused it', async () => {
     const { send, sendAll, setDay, setInbox, addInbox } = await arrange();
     expect(await sendAll()).toBe(3);
     const other = await addInbox();

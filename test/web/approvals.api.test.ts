@@ -216,7 +216,7 @@ describe('the page of approvals', () => {
       expect((await browser.open(path)).statusCode).toBe(200);
   });
 
-  test('says that somebody else has decided', async () => {
+  test('says that someone else has decided', async () => {
     const { browser, pend, organizationId } = await arrange();
     const { id, version } = await pend();
     await browser.open(`/approvals/${id}`);

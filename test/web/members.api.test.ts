@@ -13,7 +13,7 @@ async function arrange() {
   return { ...account, browser };
 }
 
-test('nobody demotes or removes themselves without saying so, and the only owner is told what to do', async () => {
+test('demoting or removing yourself needs a confirmation, and the only owner reads what to do', async () => {
   const { browser, userId, organizationId, token } = await arrange();
   expect((await browser.open('/members')).body).toContain('You are the only owner.');
   await createTestUser(app.worker, { organizationId, role: 'owner' });

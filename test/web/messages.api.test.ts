@@ -207,7 +207,7 @@ describe('the page of a message', () => {
     expect((await app.call(path, { token })).json().injection.dismissed_at).not.toBeNull();
   });
 
-  test('tells why a message bounced and how to lift the suppression', async () => {
+  test('explains why a message bounced, and lifts the suppression', async () => {
     const world = await arrangeSending(app.worker);
     const { browser } = await signIn(world.inbox.organizationId);
     world.transport.answerWith(async () => refused);

@@ -158,7 +158,7 @@ export const XSS_PAYLOADS: readonly string[] = [
   '<div style="content:url(https://evil.test/content.png)">x</div>',
   '<div style="background-image:image-set(\'https://evil.test/s.png\' 1x)">x</div>',
   '<div style="position:fixed;top:0;left:0;width:100vw;height:100vh;background:red">cover</div>',
-  // Images that tell of the reader
+  // Images that reveal the reader
   '<img src="https://evil.test/pixel.png" width=1 height=1>',
   '<img srcset="https://evil.test/1x.png 1x, https://evil.test/2x.png 2x">',
   '<picture><source srcset="https://evil.test/p.webp"><img src=x></picture>',

@@ -192,8 +192,7 @@ export const composePages =
       const original = await findOriginal(scope, inboxId, form.original);
       const { to, subject: _subject, ...rest } = content;
       if (form.mode === 'forward') {
-        if (to.length === 0 && !asDraft)
-          throw invalid('/body/to', 'names nobody to forward to', 'Enter an address.');
+        if (to.length === 0 && !asDraft) throw invalid('/body/to', 'has no recipient', 'Enter an address.');
         const includeAttachments = form.include_attachments !== undefined;
         const request = { content: { ...rest, to }, includeAttachments, files, sendAt, asDraft };
         return idOf(await dependencies.replies.forward(scope, original.id, request));

@@ -20,7 +20,7 @@ export interface MemberPageDependencies {
 
 const permission = 'members:manage';
 const OPEN_INVITATIONS = { limit: 100, order: 'desc' } as const;
-/** Nobody loses their own access by one click. */
+/** A change of one's own access needs a confirmation. */
 const confirmSelf = Type.Optional(Type.Literal('on'));
 
 /** Who belongs to the organization, in which role, and who is invited. */
