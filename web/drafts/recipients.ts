@@ -1,6 +1,7 @@
 import { findAddressProblem, type MailAddress } from '../../domain/mime/mail-address.ts';
 import { MAX_RECIPIENTS } from '../../domain/outbound/outbound-content.ts';
 import { AppError, type FieldError } from '../../platform/errors.ts';
+import { splitAddresses } from '../shell/split-addresses.ts';
 
 const FIELDS = ['to', 'cc', 'bcc'] as const;
 type RecipientField = (typeof FIELDS)[number];
@@ -39,12 +40,6 @@ export function readRecipients(form: Record<RecipientField, string>): Record<Rec
     });
   return Object.fromEntries(read) as Record<RecipientField, MailAddress[]>;
 }
-
-/** A part of a list: what is in quotes or angle brackets may contain separators. Pasted lists have one address in each line. */
-const PART = /(?:"(?:[^"\\]|\\.)*"|<[^>]*>|[^,;\r\n])+/g;
-
-const splitAddresses = (text: string): string[] =>
-  (text.match(PART) ?? []).map((part) => part.trim()).filter((part) => part !== '');
 
 /** `ada@people.example` or `Ada <ada@people.example>`, whose name may be quoted (RFC 5322 section 3.4). */
 function toAddress(part: string): MailAddress {

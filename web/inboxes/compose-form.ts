@@ -8,6 +8,7 @@ import type { FileToAttach } from '../../domain/attachments/stored-file.ts';
 import type { OutboundContent } from '../../domain/outbound/outbound-content.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { readLabelList } from '../messages/label-fields.ts';
+import { splitAddresses } from '../shell/split-addresses.ts';
 
 export const COMPOSE_MODES = ['new', 'reply', 'reply_all', 'forward'] as const;
 export type ComposeMode = (typeof COMPOSE_MODES)[number];
@@ -67,15 +68,8 @@ export function readComposed(form: ComposeForm): OutboundContent {
 export function readSendTime({ send_at: time }: ComposeForm): Date | undefined {
   if (time === '') return undefined;
   const at = new Date(`${time}:00Z`);
-  if (Number.isNaN(at.getTime())) throw invalid('/body/send_at', 'is no time', 'Choose a day and a time.');
+  if (Number.isNaN(at.getTime())) throw invalid('/body/send_at', 'is not a time', 'Choose a day and a time.');
   return at;
-}
-
-/** Commas, semicolons and line breaks separate addresses, but not inside quotes and angle brackets. */
-function splitAddresses(field: string): string[] {
-  return (field.match(/(?:"(?:\\.|[^"\\])*"|<[^>]*>|[^,;\n\r"<]|["<])+/g) ?? [])
-    .map((address) => address.trim())
-    .filter(Boolean);
 }
 
 /** Where a refusal stands, which the API gives without a field. */
