@@ -183,6 +183,11 @@ export const ADAPTERS: Record<string, Adapters> = {
       (text) => readAddressList(`<${text}>`),
       (text) => readAddressList(`a <b@c.example>, "${text}`),
     ],
+    splitAddresses: ({ splitAddresses }) => [
+      (text) => splitAddresses(text),
+      (text) => splitAddresses(`"${text}`),
+      (text) => splitAddresses(`<${text}`),
+    ],
     replaceControls: ({ replaceControls }) => [(text) => replaceControls(text)],
   },
   'mime/author': {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { readAddressList } from '../../domain/mime/address-list.ts';
+import { readAddressList, splitAddresses } from '../../domain/mime/address-list.ts';
 import { parseMail } from '../../domain/mime/parse-mail.ts';
 
 const parse = (lines: string[]) =>
@@ -201,4 +201,27 @@ test('finds the mailboxes that a list was written from', () => {
       expect(isClear).toBe(true);
     }),
   );
+});
+
+describe('a list of addresses as people type it', () => {
+  test.each([
+    ['ada@people.example, bob@people.example', ['ada@people.example', 'bob@people.example']],
+    [
+      'ada@people.example;bob@people.example\r\n\neve@people.example,',
+      ['ada@people.example', 'bob@people.example', 'eve@people.example'],
+    ],
+    [
+      '"Lovelace, Ada" <ada@people.example>, bob@people.example',
+      ['"Lovelace, Ada" <ada@people.example>', 'bob@people.example'],
+    ],
+    ['"a \\", b" <a@people.example>', ['"a \\", b" <a@people.example>']],
+    ['<a,b@people.example>', ['<a,b@people.example>']],
+    // What is not closed ends with its line.
+    ['"Ada, <ada@people.example>\nbob@people.example', ['"Ada, <ada@people.example>', 'bob@people.example']],
+    ['<ada@people.example, b\nbob@people.example', ['<ada@people.example, b', 'bob@people.example']],
+    [' , ;\n', []],
+    ['', []],
+  ])('%j has its parts', (text, parts) => {
+    expect(splitAddresses(text)).toEqual(parts);
+  });
 });

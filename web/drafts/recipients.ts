@@ -1,7 +1,7 @@
+import { splitAddresses } from '../../domain/mime/address-list.ts';
 import { findAddressProblem, type MailAddress } from '../../domain/mime/mail-address.ts';
 import { MAX_RECIPIENTS } from '../../domain/outbound/outbound-content.ts';
 import { AppError, type FieldError } from '../../platform/errors.ts';
-import { splitAddresses } from '../shell/split-addresses.ts';
 
 const FIELDS = ['to', 'cc', 'bcc'] as const;
 type RecipientField = (typeof FIELDS)[number];

@@ -5,10 +5,10 @@ import { type ContentBody, readContent } from '../../api/messages/content.ts';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
 import { MAX_ATTACHMENTS } from '../../domain/attachments/attachment-limits.ts';
 import type { FileToAttach } from '../../domain/attachments/stored-file.ts';
+import { splitAddresses } from '../../domain/mime/address-list.ts';
 import type { OutboundContent } from '../../domain/outbound/outbound-content.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { readLabelList } from '../messages/label-fields.ts';
-import { splitAddresses } from '../shell/split-addresses.ts';
 
 export const COMPOSE_MODES = ['new', 'reply', 'reply_all', 'forward'] as const;
 export type ComposeMode = (typeof COMPOSE_MODES)[number];
