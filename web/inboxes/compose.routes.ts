@@ -85,7 +85,7 @@ export const composePages =
           inbox: { ...inbox, state: inboxState(inbox) },
           mode,
           original,
-          recipients: original && mode !== 'forward' ? describeRecipients(original, inbox, mode) : undefined,
+          recipients: original && mode !== 'forward' ? listReplyRecipients(original, inbox, mode) : undefined,
           key: form.key ?? randomUUID(),
           kept: keptFiles(form),
           maxFiles: MAX_FORM_FILES,
@@ -237,8 +237,8 @@ const isAnswer = (mode: string | undefined): mode is Exclude<ComposeMode, 'new'>
 const idOf = (sent: MessageDetails | DraftDetails): string =>
   'message' in sent ? sent.message.id : sent.draft.id;
 
-/** Who gets an answer; undefined if the original has no address to reply to, which sending says. */
-function describeRecipients(
+/** Who gets an answer, separated by commas; undefined if the original has no address to reply to, which sending says. */
+function listReplyRecipients(
   original: Parameters<typeof findReplyRecipients>[0],
   inbox: Parameters<typeof ownAddresses>[0],
   mode: ComposeMode,
