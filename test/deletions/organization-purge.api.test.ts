@@ -73,6 +73,8 @@ async function purgeAll(deletionId: string, batchSize?: number): Promise<PurgeSl
 
 /** Other test files apply the deltas of all organizations at any time. */
 const SWEPT_TABLES = ['metric_deltas', 'usage_deltas'];
+/** What the deltas are applied to, which can add rows. */
+const TOTALS_TABLES = ['metric_hours', 'usage_counters', 'usage_hours'] as const;
 
 /** Number of rows of the organization in every table that has its id. */
 async function countRows(
@@ -154,7 +156,12 @@ describe('purging an organization', () => {
   });
 
   test('changes nothing of another organization', async () => {
-    expect(await countRows(other.organizationId, { except: SWEPT_TABLES })).toEqual(otherBefore);
+    const after = await countRows(other.organizationId, { except: SWEPT_TABLES });
+    for (const table of TOTALS_TABLES) {
+      expect(after[table]).toBeGreaterThanOrEqual(otherBefore[table] as number);
+      after[table] = otherBefore[table] as number;
+    }
+    expect(after).toEqual(otherBefore);
     expect(await objectsLeft(other)).toBe(other.objects.size);
   });
 
