@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { RouteDependencies } from '../api/route-dependencies.ts';
+import { createSecretBox } from '../platform/crypto.ts';
 import { accountPages } from './account/account.routes.ts';
 import { deletionPages } from './account/deletion.routes.ts';
 import { passkeyPages } from './account/passkey.routes.ts';
@@ -21,6 +22,7 @@ import { keyPages } from './keys/keys.routes.ts';
 import { invitationPages } from './members/invitation.routes.ts';
 import { memberPages } from './members/members.routes.ts';
 import { mailPages } from './messages/mail.routes.ts';
+import { createFirstKey } from './overview/first-key.ts';
 import { overviewPages } from './overview/overview.routes.ts';
 import { listPages } from './reputation/lists.routes.ts';
 import { reputationPages } from './reputation/reputation.routes.ts';
@@ -61,7 +63,8 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
       openSuspensions: dependencies.openSuspensions,
       hasBilling: config.BILLING_ENABLED,
     });
-    const all = { ...dependencies, pages };
+    const firstKey = createFirstKey({ cookies, secretBox: createSecretBox(config.ENCRYPTION_KEY) });
+    const all = { ...dependencies, pages, firstKey };
     app.standalonePages.render = pages.renderStandalone;
     await context.register(overviewPages(all));
     await context.register(inboxesPages(all));

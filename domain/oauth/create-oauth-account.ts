@@ -23,7 +23,7 @@ export function provedAddress(
 
 /**
  * Creates the account of a person who signs in for the first time, with an organization as a sign-up does, in the caller's
- * transaction. It creates no API key, because the browser is redirected to a page and could not show the key.
+ * transaction. It creates no API key, because the answer of the API is a redirect, which shows nothing.
  *
  * @param email a {@link provedAddress} that no account has.
  * @throws AppError `switched_off`.

@@ -148,7 +148,13 @@ describe('providers on pages', () => {
     expect(link).toBe('/api/v1/auth/oauth/forge?redirect_to=%2Fsettings');
     const started = await app.app.inject({ method: 'GET', url: link, headers: { accept: 'text/html' } });
     expect(started.headers.location).toContain(`${provider.issuer}/authorize?`);
-    expect((await createPageClient(app).open('/signup')).body).toContain('Continue with Forge');
+    const target = async (path: string) => {
+      const page = await createPageClient(app).open(path);
+      return /oauth\/forge\?redirect_to=([^"]*)">Continue with Forge</.exec(page.body)?.[1];
+    };
+    expect(await target('/signup')).toBe('%2Foverview');
+    expect(await target('/signup?next=/settings')).toBe('%2Fsettings');
+    expect(await target('/signup?next=//evil.example')).toBe('%2Foverview');
   });
 
   test('stand in one group with single sign-on, which is offered once, and opens without an address', async () => {

@@ -93,7 +93,7 @@ test('every page is walked, or opened by another test', () => {
 
   test('is walked from sign-up on: empty, and then full of texts that break pages', async () => {
     const origin = await app.app.listen({ host: 'localhost', port: 0 });
-    const { page, visit, expectSound, close } = await openConsole(browser, origin);
+    const { page, visit, expectSound, resize, close } = await openConsole(browser, origin);
     const email = newAddress();
 
     await visit('/signup');
@@ -108,12 +108,15 @@ test('every page is walked, or opened by another test', () => {
     const [mail] = await readAccountMail(app, email);
     await visit(`/verify-email?token=${mail?.token}`);
     await page.getByRole('button', { name: 'Confirm my address' }).click();
-    const token =
-      (await page
-        .getByText(/^ask_live_/)
-        .first()
-        .textContent()) ?? '';
+    await page.waitForURL(`${origin}/overview`);
+    const token = (await page.locator('#api-key').textContent()) ?? '';
     await expectSound();
+    await resize(390);
+    await expectSound();
+    await resize(1280);
+    await page.reload();
+    await page.getByRole('heading', { name: /^First steps/ }).waitFor();
+    expect(await page.locator('#api-key').count()).toBe(0);
 
     // The first page, and from it every entry of the sidebar: nothing is there yet.
     await page.goto(`${origin}${ROUTES.includes('/') ? '/' : screens[0]}`);

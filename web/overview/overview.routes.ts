@@ -5,11 +5,13 @@ import { enumOf } from '../../api/schemas.ts';
 import { MAX_COUNTED, type Overview, type OverviewService } from '../../domain/overview/overview.service.ts';
 import { listQuery, OrganizationQuery } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
+import type { FirstKey } from './first-key.ts';
 
 export interface OverviewPageDependencies {
   pages: Pages;
   overview: OverviewService;
   browserSession: BrowserSession;
+  firstKey: FirstKey;
   config: { PUBLIC_URL: string };
 }
 
@@ -19,8 +21,10 @@ type Range = keyof typeof RANGES;
 
 /** The first page of the console: what was sent and received, what waits for a person, and the first steps. */
 export const overviewPages =
-  ({ pages, overview, browserSession, config }: OverviewPageDependencies): FastifyPluginCallbackTypebox =>
+  (dependencies: OverviewPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
+    const { pages, overview, browserSession, firstKey, config } = dependencies;
+
     app.get(
       '/',
       { config: { public: true }, schema: { operationId: 'pages.home', querystring: OrganizationQuery } },
@@ -46,6 +50,7 @@ export const overviewPages =
           title: 'Overview',
           data: {
             ...found,
+            firstKey: firstKey.take(request, reply),
             range,
             days: RANGES[range],
             waiting: describeWaiting(found.waiting),

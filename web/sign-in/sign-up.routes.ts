@@ -2,6 +2,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { clientOf } from '../../api/people/client-of.ts';
+import { localPath } from '../../api/people/local-path.ts';
 import { withSameDuration } from '../../api/people/same-duration.ts';
 import { SIGN_UP_COOKIE, SIGN_UP_COOKIE_SECONDS } from '../../api/people/sign-up-cookie.ts';
 import type { BrowserSession } from '../../api/plugins/browser-session.ts';
@@ -11,6 +12,7 @@ import type { OauthService } from '../../domain/oauth/oauth.service.ts';
 import type { AccountService } from '../../domain/people/account.service.ts';
 import type { SignUpService } from '../../domain/people/sign-up.service.ts';
 import type { AppError } from '../../platform/errors.ts';
+import type { FirstKey } from '../overview/first-key.ts';
 import { enteredText, PageQuery, Token, TokenQuery } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
 
@@ -18,6 +20,7 @@ export interface SignUpPageDependencies {
   pages: Pages;
   cookies: Cookies;
   browserSession: BrowserSession;
+  firstKey: FirstKey;
   signUps: SignUpService;
   accounts: AccountService;
   oauth: OauthService;
@@ -27,13 +30,16 @@ export interface SignUpPageDependencies {
 export const signUpPages =
   (dependencies: SignUpPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { pages, cookies, browserSession, signUps, accounts, oauth } = dependencies;
+    const { pages, cookies, browserSession, firstKey, signUps, accounts, oauth } = dependencies;
 
     const showSignUp = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
       pages.send(request, reply, {
         template: 'sign-in/signup',
         title: 'Sign up',
-        data: { providers: oauth.providers() },
+        data: {
+          providers: oauth.providers(),
+          next: localPath((request.query as { next?: string }).next, '/overview'),
+        },
         problem,
       });
 
@@ -112,14 +118,11 @@ export const signUpPages =
       },
       show: (request, reply, problem) =>
         showVerification(request, reply, enteredText(request, 'token'), problem),
-      done: (request, reply, { session, apiKey }) => {
+      done: (_request, reply, { session, organizationId, apiKey }) => {
         cookies.clear(reply, SIGN_UP_COOKIE);
         browserSession.start(reply, session);
-        return pages.send(request, reply, {
-          template: 'sign-in/welcome',
-          title: 'Welcome',
-          data: { apiKey },
-        });
+        firstKey.keep(reply, { apiKey, organizationId, sessionId: session.id });
+        return pages.seeOther(reply, '/overview');
       },
     });
 
