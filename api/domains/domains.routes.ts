@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import type { DnsCheck } from '../../domain/domains/dns-check.ts';
 import type { DomainService } from '../../domain/domains/domain.service.ts';
 import { formatZoneFile } from '../../domain/domains/zone-file.ts';
-import { type Lists, listOf, PageQuery } from '../lists.ts';
+import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import {
   CreateDomain,
@@ -14,6 +14,10 @@ import {
   UpdateDomain,
 } from './domains.schemas.ts';
 
+const DomainQuery = strictObject({
+  ...pageQuery,
+  verified: Type.Optional(Type.Boolean({ description: 'Only domains that are verified, or are not.' })),
+});
 const DomainParams = strictObject({ id: id('Domain id (dom_…).') });
 
 export const domainRoutes =
@@ -49,12 +53,16 @@ export const domainRoutes =
           operationId: 'domains.list',
           summary: 'List domains',
           tags: ['Domains'],
-          querystring: PageQuery,
+          querystring: DomainQuery,
           response: { 200: listOf(ref(DomainRecordSchema)), ...problems() },
         },
       },
       async (request) => {
-        const page = await domains.list(request.scope, lists.read(request));
+        const page = await domains.list(
+          request.scope,
+          { verified: request.query.verified },
+          lists.read(request),
+        );
         return lists.present(request, page, presentDomain);
       },
     );

@@ -1,7 +1,18 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
 import type { WebhookEndpointService } from '../../domain/webhooks/endpoint.service.ts';
-import { type Lists, listOf, PageQuery } from '../lists.ts';
-import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
+import { ENDPOINT_STATES } from '../../domain/webhooks/endpoint-health.ts';
+import { type Lists, listOf, pageQuery } from '../lists.ts';
+import {
+  changeProblems,
+  enumOf,
+  id,
+  NoContent,
+  postProblems,
+  problems,
+  ref,
+  strictObject,
+} from '../schemas.ts';
 import {
   CREATED_ENDPOINT_RESPONSE,
   CreatedEndpoint,
@@ -12,6 +23,15 @@ import {
   UpdateEndpoint,
 } from './endpoints.schemas.ts';
 
+const EndpointQuery = strictObject({
+  ...pageQuery,
+  state: Type.Optional(
+    enumOf(ENDPOINT_STATES, {
+      description:
+        'failing: its attempts fail, or the service has disabled it. paused: you have disabled it.',
+    }),
+  ),
+});
 const EndpointParams = strictObject({ id: id('Endpoint id (whe_…).') });
 
 export interface EndpointRoutesOptions {
@@ -55,12 +75,16 @@ export const endpointRoutes =
         config: { permission: 'webhooks:read' },
         schema: {
           ...operation('list', 'List webhook endpoints'),
-          querystring: PageQuery,
+          querystring: EndpointQuery,
           response: { 200: listOf(ref(EndpointRecord)), ...problems() },
         },
       },
       async (request) => {
-        const page = await webhookEndpoints.list(request.scope, lists.read(request));
+        const page = await webhookEndpoints.list(
+          request.scope,
+          { state: request.query.state },
+          lists.read(request),
+        );
         return lists.present(request, page, presentEndpoint);
       },
     );

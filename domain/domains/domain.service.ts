@@ -24,6 +24,10 @@ import { rotateDkim } from './rotate-dkim.ts';
 import { awaitsRecords } from './verification.service.ts';
 import { signalCheckNow, startVerification } from './verification-run.ts';
 
+export interface DomainFilter {
+  verified?: boolean | undefined;
+}
+
 /** A domain with the records it should publish. */
 export interface DomainDetails {
   domain: Domain;
@@ -58,9 +62,9 @@ export function createDomainService(options: DomainServiceOptions) {
       return { ...toDetails(claimed), created };
     },
 
-    list: (scope: Scope, page: PageRequest): Promise<Page<DomainDetails>> =>
+    list: (scope: Scope, filter: DomainFilter, page: PageRequest): Promise<Page<DomainDetails>> =>
       database.read(scope, async ({ db }) => {
-        const { items, next } = await findPage(selectDomainsInScope(db, scope), 'domains.id', page);
+        const { items, next } = await findPage(selectDomainsInScope(db, scope, filter), 'domains.id', page);
         const keys = await findKeys(
           db,
           items.map(({ id }) => id),
@@ -267,11 +271,18 @@ const lockDomain = (db: Db, scope: Scope, domainId: string): Promise<Domain> =>
   findManageableDomain(db, scope, domainId, { locked: true });
 
 /** Domains belong to the organization. A credential bound to one inbox sees only that inbox's domain. */
-function selectDomainsInScope(db: Db, { organizationId, inboxId }: Scope) {
+export function selectDomainsInScope(
+  db: Db,
+  { organizationId, inboxId }: Scope,
+  { verified }: DomainFilter = {},
+) {
   const own = db
     .selectFrom('domains')
     .select(columnsOf(DomainEntity))
-    .where('domains.org_id', '=', organizationId);
+    .where('domains.org_id', '=', organizationId)
+    .$if(verified !== undefined, (query) =>
+      query.where('domains.verification_status', verified ? '=' : '<>', 'verified'),
+    );
   if (inboxId === undefined) return own;
   return own.where('domains.id', 'in', (eb) =>
     eb

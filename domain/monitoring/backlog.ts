@@ -1,8 +1,7 @@
 import { type AliasedExpression, sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import { DISABLED_THROUGH_API } from '../webhooks/endpoint.service.ts';
-import { FAILING_AFTER_FAILURES } from '../webhooks/endpoint-health.ts';
+import { DISABLED_THROUGH_API, FAILING_AFTER_FAILURES } from '../webhooks/endpoint-health.ts';
 
 /** Pending work across all organizations, for operators. */
 export const BACKLOG_KINDS = [

@@ -1,12 +1,13 @@
 import { type SelectQueryBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
+import { selectDomainsInScope } from '../domains/domain.service.ts';
 import { withinReach } from '../drafts/find-draft.ts';
 import type { Permission } from '../identity/permissions.ts';
 import { columnsWithin, type Scope } from '../identity/scope.ts';
 import type { MetricService, MetricsOverview } from '../metrics/metric.service.ts';
 import { DAY_MS, HOUR_MS } from '../metrics/metric-range.ts';
-import { FAILING_AFTER_FAILURES } from '../webhooks/endpoint-health.ts';
+import { presentEndpoints } from '../webhooks/find-endpoint.ts';
 
 /** For `exists` and counts, which read no column. */
 const ONE = sql<number>`1`.as('one');
@@ -19,7 +20,7 @@ export interface Waiting {
   approvals: number | null;
   /** Sends whose outcome is unknown until a person decides. */
   needsAttention: number | null;
-  /** Endpoints that fail or were disabled after failures. */
+  /** Endpoints that fail, or that the service has disabled. */
   failingEndpoints: number | null;
   unverifiedDomains: number | null;
   /** Alarms in force of received messages that show signs of prompt injection. */
@@ -115,21 +116,11 @@ async function countWaiting(db: Db, scope: Scope): Promise<Waiting> {
       ).as('needsAttention'),
       counted(
         'webhooks:read',
-        db
-          .selectFrom('webhook_endpoints')
-          .select(ONE)
-          .where('org_id', '=', scope.organizationId)
-          .where('env_id', '=', scope.environmentId)
-          .where('deleted_at', 'is', null)
-          .where('consecutive_failures', '>=', FAILING_AFTER_FAILURES),
+        presentEndpoints(db, scope, { state: 'failing' }).clearSelect().select(ONE),
       ).as('failingEndpoints'),
       counted(
         'domains:read',
-        db
-          .selectFrom('domains')
-          .select(ONE)
-          .where('org_id', '=', scope.organizationId)
-          .where('verification_status', '<>', 'verified'),
+        selectDomainsInScope(db, scope, { verified: false }).clearSelect().select(ONE),
       ).as('unverifiedDomains'),
       counted(
         'messages:read',

@@ -24,6 +24,20 @@ export const MAX_FAILING_DAYS = 5;
 /** Number of consecutive failures after which an endpoint is failing: its deliveries wait as rows, and one run probes it. */
 export const FAILING_AFTER_FAILURES = 10;
 
+/** The `disabledReason` of an endpoint that its owner disabled. */
+export const DISABLED_THROUGH_API = 'Disabled through the API.';
+
+/** `failing`: it fails, or the service has disabled it, so someone has to act. `paused`: its owner has disabled it. */
+export const ENDPOINT_STATES = ['working', 'failing', 'paused'] as const;
+export type EndpointState = (typeof ENDPOINT_STATES)[number];
+
+/** The state of a row of `webhook_endpoints`. */
+export const ENDPOINT_STATE = sql<EndpointState>`case
+  when disabled and disabled_reason = ${DISABLED_THROUGH_API} then 'paused'
+  when disabled or consecutive_failures >= ${FAILING_AFTER_FAILURES} then 'failing'
+  else 'working'
+end`;
+
 export function isFailing({ consecutiveFailures }: Pick<WebhookEndpoint, 'consecutiveFailures'>): boolean {
   return consecutiveFailures >= FAILING_AFTER_FAILURES;
 }

@@ -21,9 +21,9 @@ import { findInbox } from '../inboxes/find-inbox.ts';
 import { requireNoAlarm } from '../messages/injection-alarms.ts';
 import type { DeliveryStatus } from './delivery.entity.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
-import { wakeProbe } from './endpoint-health.ts';
+import { DISABLED_THROUGH_API, wakeProbe } from './endpoint-health.ts';
 import { createEndpointSecret, secretContext } from './endpoint-secret.ts';
-import { endpointsInScope, findEndpoint, lockEndpoint } from './find-endpoint.ts';
+import { type EndpointFilter, findEndpoint, lockEndpoint, presentEndpoints } from './find-endpoint.ts';
 import { holdPendingDeliveries } from './hold-deliveries.ts';
 import { parseReceiverUrl } from './receiver-url.ts';
 import { startRelease } from './release-held-deliveries.ts';
@@ -53,9 +53,6 @@ export interface CreatedEndpoint extends EndpointDetails {
   /** The signing secret, which is not returned again. */
   secret: string;
 }
-
-/** The `disabledReason` of an endpoint that its owner disabled. */
-export const DISABLED_THROUGH_API = 'Disabled through the API.';
 
 export type WebhookEndpointService = ReturnType<typeof createWebhookEndpointService>;
 
@@ -97,10 +94,9 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
         return { endpoint, ...NO_DELIVERIES, secret };
       }),
 
-    list: (scope: Scope, page: PageRequest): Promise<Page<EndpointDetails>> =>
+    list: (scope: Scope, filter: EndpointFilter, page: PageRequest): Promise<Page<EndpointDetails>> =>
       database.read(scope, async ({ db }) => {
-        const present = endpointsInScope(db, scope).where('deleted_at', 'is', null);
-        const { items, next } = await findPage(present, 'id', page);
+        const { items, next } = await findPage(presentEndpoints(db, scope, filter), 'id', page);
         return { items: await attachDeliveryState(db, items), next };
       }),
 

@@ -4,27 +4,34 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Scope } from '../identity/scope.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
+import { ENDPOINT_STATE, type EndpointState } from './endpoint-health.ts';
+
+export interface EndpointFilter {
+  state?: EndpointState | undefined;
+}
 
 /** @throws AppError `not_found`, also for a deleted endpoint. */
 export async function findEndpoint(db: Db, scope: Scope, endpointId: string): Promise<WebhookEndpoint> {
-  const endpoint = await endpointsInScope(db, scope)
-    .where('id', '=', endpointId)
-    .where('deleted_at', 'is', null)
-    .executeTakeFirst();
+  const endpoint = await presentEndpoints(db, scope).where('id', '=', endpointId).executeTakeFirst();
   if (!endpoint) throw notFound('webhook endpoint', endpointId);
   return endpoint;
 }
 
 /** Finds the endpoint and locks it until the transaction ends. @throws AppError `not_found`, also for a deleted endpoint. */
 export async function lockEndpoint(db: Db, scope: Scope, endpointId: string): Promise<WebhookEndpoint> {
-  const endpoint = await endpointsInScope(db, scope)
+  const endpoint = await presentEndpoints(db, scope)
     .where('id', '=', endpointId)
-    .where('deleted_at', 'is', null)
     .forUpdate()
     .executeTakeFirst();
   if (!endpoint) throw notFound('webhook endpoint', endpointId);
   return endpoint;
 }
+
+/** Those that are not deleted. */
+export const presentEndpoints = (db: Db, scope: Scope, { state }: EndpointFilter = {}) =>
+  endpointsInScope(db, scope)
+    .where('deleted_at', 'is', null)
+    .$if(state !== undefined, (query) => query.where(ENDPOINT_STATE, '=', state as EndpointState));
 
 /** A credential bound to one inbox sees only endpoints that are limited to that inbox. */
 export function endpointsInScope(db: Db, { organizationId, environmentId, inboxId }: Scope) {

@@ -1,4 +1,7 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
+import type { Updateable } from 'kysely';
+import { DISABLED_THROUGH_API, FAILING_AFTER_FAILURES } from '../../domain/webhooks/endpoint-health.ts';
+import type { Tables } from '../../platform/database/tables.ts';
 import { createAccountQuickly, PASSWORD } from '../support/accounts.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
@@ -64,6 +67,76 @@ test('numbers lead to their lists, and what waits says how much', async () => {
   const week = await browser.open('/overview?range=7d');
   expect(week.body).toContain('Mail of the last 7 days');
   expect(week.body).toContain('/metrics/activity?start=');
+});
+
+describe('what waits leads to the list that is counted', () => {
+  test('endpoints that fail or that the service has disabled, without those that their owner has paused', async () => {
+    const { browser, organization } = await arrange();
+    const failing = { consecutive_failures: FAILING_AFTER_FAILURES };
+    const states: Record<string, Updateable<Tables['webhook_endpoints']>> = {
+      working: {},
+      retrying: { consecutive_failures: FAILING_AFTER_FAILURES - 1 },
+      failing,
+      gone: { disabled: true, disabled_reason: 'The receiver answered 410 Gone.' },
+      paused: { ...failing, disabled: true, disabled_reason: DISABLED_THROUGH_API },
+      deleted: { ...failing, deleted_at: new Date() },
+    };
+    for (const [name, change] of Object.entries(states)) {
+      const { token } = organization;
+      const body = { url: `https://${name}.example.com/`, events: ['message.sent'] };
+      const created = await app.call('/webhooks/endpoints', { method: 'POST', token, body });
+      await app.worker.systemTransaction(({ db }) =>
+        db
+          .updateTable('webhook_endpoints')
+          .set({ url: body.url, ...change })
+          .where('id', '=', created.json().id)
+          .execute(),
+      );
+    }
+    const { body } = await browser.open('/overview');
+    expect(body).toContain(
+      '<a href="/webhooks?state=failing"><strong>2</strong> Failing webhook endpoints</a>',
+    );
+    const shown = async (state: string) => {
+      const { body: page } = await browser.open(`/webhooks?state=${state}`);
+      const { data } = (
+        await app.call(`/webhooks/endpoints?order=desc${state && `&state=${state}`}`, {
+          token: organization.token,
+        })
+      ).json<{ data: { url: string }[] }>();
+      const names = [...page.matchAll(/>(\w+)\.example\.com</g)].map(([, name]) => name);
+      expect(names).toEqual(data.map(({ url }) => new URL(url).hostname.split('.')[0]));
+      return names;
+    };
+    expect(await shown('failing')).toEqual(['gone', 'failing']);
+    expect(await shown('paused')).toEqual(['paused']);
+    expect(await shown('working')).toEqual(['retrying', 'working']);
+    expect(await shown('')).toEqual(['paused', 'gone', 'failing', 'retrying', 'working']);
+  });
+
+  test('domains that are not verified', async () => {
+    const { browser, organization } = await arrange();
+    const { token } = organization;
+    const empty = await browser.open('/domains?state=unverified');
+    expect(empty.body).toContain('No domain is in this state.');
+    for (const status of ['pending', 'failed', 'verified'] as const) {
+      const body = { domain_name: `${status}-${organization.organizationId.slice(4)}.example` };
+      const { id } = (await app.call('/domains', { method: 'POST', token, body })).json();
+      await app.worker.systemTransaction(({ db }) =>
+        db.updateTable('domains').set({ verification_status: status }).where('id', '=', id).execute(),
+      );
+    }
+    const { body } = await browser.open('/overview');
+    expect(body).toContain('<a href="/domains?state=unverified"><strong>2</strong> Domains not verified</a>');
+    const listed = async (path: string) =>
+      [...(await browser.open(path)).body.matchAll(/<strong>(pending|failed|verified)-/g)].map(
+        ([, status]) => status,
+      );
+    expect(await listed('/domains?state=unverified')).toEqual(['failed', 'pending']);
+    expect(await listed('/domains?state=verified')).toEqual(['verified']);
+    const unverified = await app.call('/domains?verified=false', { token });
+    expect(unverified.json<{ data: unknown[] }>().data).toHaveLength(2);
+  });
 });
 
 test('a viewer sees no approvals and no buttons', async () => {

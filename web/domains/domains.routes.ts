@@ -1,6 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { id, strictObject, text } from '../../api/schemas.ts';
+import { type Static, Type } from 'typebox';
+import { enumOf, id, strictObject, text } from '../../api/schemas.ts';
 import type { ActorNameService } from '../../domain/audit/actor-names.ts';
 import type { AuditLogService } from '../../domain/audit/audit-log.service.ts';
 import type { DomainStatus } from '../../domain/domains/domain.entity.ts';
@@ -22,6 +23,11 @@ export interface DomainPageDependencies {
 }
 
 const DomainParams = strictObject({ id: id('Domain id (dom_…).') });
+/** What each choice of the filter asks for. */
+const STATES = { verified: { verified: true }, unverified: { verified: false } } as const;
+const DomainsQuery = listQuery({
+  state: Type.Optional(enumOf(['', ...Object.keys(STATES)] as ('' | keyof typeof STATES)[])),
+});
 const NO_FIELDS = strictObject({});
 const HISTORY = { limit: 20, order: 'desc' } as const;
 /** Offered for choice; any other can be typed. */
@@ -34,7 +40,9 @@ export const domainPages =
     const pathOf = (request: FastifyRequest, domainId: string) => pages.link(request, `/domains/${domainId}`);
 
     async function showList(request: FastifyRequest, reply: FastifyReply, problem?: AppError) {
-      const page = await domains.list(request.scope, pages.readPage(request, { limit: 50 }));
+      const { state } = request.query as Static<typeof DomainsQuery>;
+      const filter = state ? STATES[state] : {};
+      const page = await domains.list(request.scope, filter, pages.readPage(request, { limit: 50 }));
       return pages.send(request, reply, {
         template: 'domains/domains',
         title: 'Domains',
@@ -45,9 +53,10 @@ export const domainPages =
             request.scope,
             page.items.map(({ domain }) => domain.catchAllInboxId),
           ),
+          state,
           next: pages.nextPage(request, page),
         },
-        apiCall: { path: '/domains' },
+        apiCall: { path: '/domains', query: { ...filter } },
       });
     }
 
@@ -80,7 +89,7 @@ export const domainPages =
       '/domains',
       {
         config: { permission: 'domains:read' },
-        schema: { operationId: 'pages.domains', querystring: listQuery({}) },
+        schema: { operationId: 'pages.domains', querystring: DomainsQuery },
       },
       (request, reply) => showList(request, reply),
     );

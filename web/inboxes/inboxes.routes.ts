@@ -115,9 +115,8 @@ export const inboxesPages =
 
     async function showNew(request: FastifyRequest, reply: FastifyReply, problem?: AppError) {
       const { items } = request.scope.permissions.has('domains:read')
-        ? await domains.list(request.scope, { limit: MAX_DOMAINS, order: 'asc' })
+        ? await domains.list(request.scope, { verified: true }, { limit: MAX_DOMAINS, order: 'asc' })
         : { items: [] };
-      const verified = items.filter(({ domain }) => domain.verificationStatus === 'verified');
       return pages.send(request, reply, {
         template: 'inboxes/new-inbox',
         title: 'New inbox',
@@ -125,7 +124,7 @@ export const inboxesPages =
         data: {
           key: (request.body as { key?: string } | undefined)?.key ?? randomUUID(),
           sharedDomain: config.MAIL_DOMAIN,
-          domains: [config.MAIL_DOMAIN, ...verified.map(({ domain }) => domain.domainName)],
+          domains: [config.MAIL_DOMAIN, ...items.map(({ domain }) => domain.domainName)],
         },
         apiCall: {
           method: 'POST',

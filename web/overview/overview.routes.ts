@@ -84,8 +84,20 @@ function describeWaiting({
       query: { status: 'needs_attention' },
       tone: 'bad',
     },
-    { name: 'Failing webhook endpoints', count: failingEndpoints, path: '/webhooks', query: {}, tone: 'bad' },
-    { name: 'Domains not verified', count: unverifiedDomains, path: '/domains', query: {}, tone: 'warn' },
+    {
+      name: 'Failing webhook endpoints',
+      count: failingEndpoints,
+      path: '/webhooks',
+      query: { state: 'failing' },
+      tone: 'bad',
+    },
+    {
+      name: 'Domains not verified',
+      count: unverifiedDomains,
+      path: '/domains',
+      query: { state: 'unverified' },
+      tone: 'warn',
+    },
     { name: 'Injection alarms', count: alarms, path: '#alarms', query: {}, tone: 'bad' },
   ];
   return all

@@ -7,6 +7,7 @@ import type { Scope } from '../../domain/identity/scope.ts';
 import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
 import type { WebhookEndpoint } from '../../domain/webhooks/endpoint.entity.ts';
 import type { CreatedEndpoint, WebhookEndpointService } from '../../domain/webhooks/endpoint.service.ts';
+import { ENDPOINT_STATES } from '../../domain/webhooks/endpoint-health.ts';
 import { type AppError, invalid } from '../../platform/errors.ts';
 import { listQuery, OrganizationQuery } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
@@ -42,10 +43,14 @@ export const webhookPages =
       '/webhooks',
       {
         config: { permission: 'webhooks:read' },
-        schema: { operationId: 'pages.webhooks', querystring: listQuery({}) },
+        schema: {
+          operationId: 'pages.webhooks',
+          querystring: listQuery({ state: Type.Optional(enumOf(['', ...ENDPOINT_STATES])) }),
+        },
       },
       async (request, reply) => {
-        const page = await webhookEndpoints.list(request.scope, pages.readPage(request, PAGE));
+        const state = request.query.state || undefined;
+        const page = await webhookEndpoints.list(request.scope, { state }, pages.readPage(request, PAGE));
         return pages.send(request, reply, {
           template: 'webhooks/webhooks',
           title: 'Webhooks',
@@ -56,9 +61,10 @@ export const webhookPages =
               state: describeEndpoint(details.endpoint),
               events: details.endpoint.events.map((type) => EVENT_WORDS[type]?.[0] ?? type),
             })),
+            state,
             next: pages.nextPage(request, page),
           },
-          apiCall: { path: '/webhooks/endpoints', query: PAGE },
+          apiCall: { path: '/webhooks/endpoints', query: { ...PAGE, state } },
         });
       },
     );

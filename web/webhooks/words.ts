@@ -2,8 +2,7 @@ import type { EventType } from '../../domain/events/event-types.ts';
 import type { BulkJob, SkipReason } from '../../domain/webhooks/bulk-job.entity.ts';
 import type { DeliveryStatus, HoldReason, WebhookDelivery } from '../../domain/webhooks/delivery.entity.ts';
 import type { WebhookEndpoint } from '../../domain/webhooks/endpoint.entity.ts';
-import { DISABLED_THROUGH_API } from '../../domain/webhooks/endpoint.service.ts';
-import { isFailing } from '../../domain/webhooks/endpoint-health.ts';
+import { DISABLED_THROUGH_API, isFailing } from '../../domain/webhooks/endpoint-health.ts';
 import { probeIntervalMs } from '../../workflows/webhooks/probe-endpoint.contract.ts';
 import type { Tone } from '../shell/charts.ts';
 

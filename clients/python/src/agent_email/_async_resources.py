@@ -1694,6 +1694,7 @@ class AsyncDomains(AsyncGroup[R]):
         limit: Union[int, NotGiven] = NOT_GIVEN,
         cursor: Union[str, NotGiven] = NOT_GIVEN,
         order: Union[params.SortOrder, NotGiven] = NOT_GIVEN,
+        verified: Union[bool, NotGiven] = NOT_GIVEN,
         options: Optional[RequestOptions] = None,
     ) -> AsyncPages[types.Domain]:
         """List domains.
@@ -1706,10 +1707,16 @@ class AsyncDomains(AsyncGroup[R]):
             limit: Items per page. (1 to 100; default 25)
             cursor: next_cursor of the previous page.
             order: desc: newest first. (default "desc")
+            verified: Only domains that are verified, or are not.
         """
         return AsyncPages(
             self._client,
-            Call("GET", "/api/v1/domains", query={"limit": limit, "cursor": cursor, "order": order}, options=options),
+            Call(
+                "GET",
+                "/api/v1/domains",
+                query={"limit": limit, "cursor": cursor, "order": order, "verified": verified},
+                options=options,
+            ),
             types.Domain,
         )
 
@@ -4403,6 +4410,7 @@ class AsyncWebhookEndpoints(AsyncGroup[R]):
         limit: Union[int, NotGiven] = NOT_GIVEN,
         cursor: Union[str, NotGiven] = NOT_GIVEN,
         order: Union[params.SortOrder, NotGiven] = NOT_GIVEN,
+        state: Union[Literal["working", "failing", "paused"], NotGiven] = NOT_GIVEN,
         options: Optional[RequestOptions] = None,
     ) -> AsyncPages[types.WebhookEndpoint]:
         """List webhook endpoints.
@@ -4415,13 +4423,14 @@ class AsyncWebhookEndpoints(AsyncGroup[R]):
             limit: Items per page. (1 to 100; default 25)
             cursor: next_cursor of the previous page.
             order: desc: newest first. (default "desc")
+            state: failing: its attempts fail, or the service has disabled it. paused: you have disabled it.
         """
         return AsyncPages(
             self._client,
             Call(
                 "GET",
                 "/api/v1/webhooks/endpoints",
-                query={"limit": limit, "cursor": cursor, "order": order},
+                query={"limit": limit, "cursor": cursor, "order": order, "state": state},
                 options=options,
             ),
             types.WebhookEndpoint,

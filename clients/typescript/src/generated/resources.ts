@@ -848,6 +848,8 @@ export interface DomainsListParams {
   cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
   order?: types.SortOrder | undefined;
+  /** Only domains that are verified, or are not. */
+  verified?: boolean | undefined;
 }
 
 export type DomainsUpdateParams = types.UpdateDomain;
@@ -873,7 +875,7 @@ export class DomainsResource<Receipts extends boolean = false> extends Resource 
    * May fail with 403, 404.
    */
   list(params?: DomainsListParams, options?: RequestOptions): PageAnswer<types.Domain> {
-    return this.requester.list({ verb: 'GET', path: '/api/v1/domains', query: { limit: 'limit', cursor: 'cursor', order: 'order' }, params, options });
+    return this.requester.list({ verb: 'GET', path: '/api/v1/domains', query: { limit: 'limit', cursor: 'cursor', order: 'order', verified: 'verified' }, params, options });
   }
 
   /**
@@ -2247,6 +2249,8 @@ export interface WebhookEndpointsListParams {
   cursor?: string | undefined;
   /** desc: newest first. Default "desc". */
   order?: types.SortOrder | undefined;
+  /** failing: its attempts fail, or the service has disabled it. paused: you have disabled it. */
+  state?: 'working' | 'failing' | 'paused' | undefined;
 }
 
 export type WebhookEndpointsUpdateParams = types.UpdateWebhookEndpoint;
@@ -2289,7 +2293,7 @@ export class WebhookEndpointsResource<Receipts extends boolean = false> extends 
    * May fail with 403, 404.
    */
   list(params?: WebhookEndpointsListParams, options?: RequestOptions): PageAnswer<types.WebhookEndpoint> {
-    return this.requester.list({ verb: 'GET', path: '/api/v1/webhooks/endpoints', query: { limit: 'limit', cursor: 'cursor', order: 'order' }, params, options });
+    return this.requester.list({ verb: 'GET', path: '/api/v1/webhooks/endpoints', query: { limit: 'limit', cursor: 'cursor', order: 'order', state: 'state' }, params, options });
   }
 
   /**
