@@ -94,8 +94,8 @@ export function createBillingService(options: BillingServiceOptions) {
     if (!open) return;
     const { url } = await portal(customer, billingPage(scope));
     throw new AppError('conflict', {
-      detail: `The organization has the subscription ${open.id}, which is ${open.status}.`,
-      fix: 'Change or pay it in the portal (portal_url), or POST /billing/subscription/change-plan.',
+      detail: `The organization already has a subscription, which is ${open.status.replaceAll('_', ' ')}.`,
+      fix: 'Change or pay it in the payment portal: POST /billing/portal, whose link is portal_url.',
       extensions: { portal_url: url, subscription_status: open.status },
     });
   }
@@ -272,20 +272,20 @@ function requirePrice(prices: Prices, tier: Tier): string {
 function noCustomer(): AppError {
   return new AppError('conflict', {
     detail: 'The organization has no customer at Stripe.',
-    fix: 'Start with POST /billing/checkout.',
+    fix: 'Subscribe to a plan first: POST /billing/checkout.',
   });
 }
 
 function noSubscription(): AppError {
   return new AppError('conflict', {
     detail: 'The organization has no subscription.',
-    fix: 'Start one with POST /billing/checkout.',
+    fix: 'Subscribe to a plan first: POST /billing/checkout.',
   });
 }
 
 function notInGoodStanding({ status }: RowOf<typeof BillingSubscriptionEntity>): AppError {
   return new AppError('conflict', {
-    detail: `The subscription is ${status}.`,
+    detail: `The subscription is ${status?.replaceAll('_', ' ') ?? 'unknown'}.`,
     fix: 'Pay its open invoice first: POST /billing/portal.',
     extensions: { subscription_status: status ?? 'unknown' },
   });

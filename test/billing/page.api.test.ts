@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
 import { findFreePort } from '../../dev/stack/ports.ts';
+import { StandInError } from '../../dev/stripe-stand-in/ledger.ts';
 import { readSubscription } from '../../domain/billing/read-subscription.ts';
 import { createStripe } from '../../platform/stripe/stripe-client.ts';
 import { findBrowserObstacle, launchBrowser } from '../support/browser.ts';
@@ -88,6 +89,32 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
     await page.getByRole('status').getByText('The subscription continues.').waitFor();
     await context.close();
   });
+});
+
+test('the page stays, with what was chosen, while Stripe is down, and says what stands against a change', async () => {
+  const paying = await app.createPaying();
+  const browser = createPageClient(app);
+  browser.cookies.set('session', (await createTestSession(app.worker, paying.ownerId)).token);
+  await browser.open('/billing');
+  const plan = `/billing/plan?org=${paying.organizationId}`;
+  app.standIn.intercept = (operation) => {
+    if (operation.startsWith('before')) throw new StandInError(500, 'down', { type: 'api_error' });
+  };
+  const down = await browser.submit(plan, { tier: 'business', when: 'now' });
+  app.standIn.intercept = () => undefined;
+  expect(down.statusCode).toBe(503);
+  expect(down.headers['retry-after']).toBeDefined();
+  expect(down.body).toContain('<p>A part of the service does not respond.</p>');
+  expect(down.body).toContain('<option value="now" selected>');
+  const same = await browser.submit(plan, { tier: 'developer', when: 'now' });
+  expect(same.statusCode).toBe(409);
+  expect(same.body).toContain('<p>The subscription is already for the tier developer.</p>');
+  const second = await browser.post(`/billing/start?org=${paying.organizationId}`, {
+    csrf: /name="csrf" value="([^"]+)"/.exec(same.body)?.[1] ?? '',
+    tier: 'business',
+  });
+  expect(second.body).toContain('<p>The organization already has a subscription, which is active.</p>');
+  expect(second.body).toContain('<p>Change or pay it in the payment portal.</p>');
 });
 
 const countWaitingLocks = async () =>

@@ -18,6 +18,22 @@ test('pages run no statement: routes and templates call use-cases', () => {
   expect(sources.filter(({ text }) => statements.test(text)).map(({ name }) => name)).toEqual([]);
 });
 
+/** POST routes that are no `pages.form`, because there is no page of theirs to show again. */
+const WITHOUT_PAGE: Record<string, string> = {
+  '/account/passkeys/options': 'a script asks for them, and reads JSON',
+  '/login/mfa/passkey/options': 'a script asks for them, and reads JSON',
+  '/login/passkey/options': 'a script asks for them, and reads JSON',
+  '/logout': 'a button without fields on every page',
+};
+
+test('forms are `pages.form`, which shows their page again with what is wrong', () => {
+  const sources = filesOf('.ts').filter(({ name }) => !/^(?:shell\/pages|staff\/.*)\.ts$/.test(name));
+  const plain = sources.flatMap(({ text }) => [
+    ...text.matchAll(/(?<!\bPromise)\.(?:post|put|patch|all|route)\(\s*(?:['`]([^'`]+))?/g),
+  ]);
+  expect(plain.map(([, path]) => path).sort()).toEqual(Object.keys(WITHOUT_PAGE));
+});
+
 describe('templates', () => {
   test('print unescaped only what `ui` and other templates return', () => {
     const printed = TEMPLATES.flatMap(({ name, text }) =>

@@ -7,12 +7,11 @@ import type { BillingService } from '../../domain/billing/billing.service.ts';
 import { isInGoodStanding } from '../../domain/billing/subscription-status.ts';
 import { EFFECT_OF_SUSPENSION } from '../../domain/notifications/billing-templates.ts';
 import { TIERS } from '../../domain/organizations/tier.ts';
-import { AppError } from '../../platform/errors.ts';
+import type { AppError } from '../../platform/errors.ts';
 import { OrganizationQuery } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
 
 const FORM = { permission: 'billing:manage', allowedWhileSuspended: true } as const;
-const STRIPE = 'Stripe';
 
 /** The page on which owners pay for the organization. It leads to Stripe's pages for everything about cards and invoices. */
 export const billingPages =
@@ -50,23 +49,6 @@ export const billingPages =
       });
     }
 
-    /** Shows what Stripe refuses, and that Stripe is down, on the page itself. */
-    const attempt = async (
-      request: FastifyRequest,
-      reply: FastifyReply,
-      work: (service: BillingService) => Promise<FastifyReply>,
-    ): Promise<FastifyReply> => {
-      try {
-        return await work(requireBilling(billing));
-      } catch (error) {
-        const isShown =
-          error instanceof AppError &&
-          ['conflict', 'unprocessable', 'unavailable', 'validation_error'].includes(error.code);
-        if (!isShown) throw error;
-        return show(request, reply, error);
-      }
-    };
-
     app.get(
       '/billing',
       {
@@ -76,95 +58,70 @@ export const billingPages =
       async (request, reply) => show(request, reply),
     );
 
-    app.post(
-      '/billing/start',
-      {
-        config: FORM,
-        schema: {
-          operationId: 'pages.startCheckout',
-          querystring: OrganizationQuery,
-          body: strictObject({ tier: enumOf(TIERS) }),
-        },
-      },
-      async (request, reply) =>
-        attempt(request, reply, async (service) => {
-          const { url } = await service.checkout(request.scope, { tier: request.body.tier });
-          return pages.leave(request, reply, { url, name: STRIPE });
-        }),
-    );
+    const leave = (request: FastifyRequest, reply: FastifyReply, { url }: { url: string }) =>
+      pages.leave(request, reply, { url, name: 'Stripe' });
 
-    app.post(
-      '/billing/manage',
-      {
-        config: FORM,
-        schema: {
-          operationId: 'pages.openPortal',
-          querystring: OrganizationQuery,
-          body: strictObject({}),
-        },
-      },
-      async (request, reply) =>
-        attempt(request, reply, async (service) => {
-          const { url } = await service.openPortal(request.scope, undefined);
-          return pages.leave(request, reply, { url, name: STRIPE });
-        }),
-    );
+    pages.form(app, '/billing/start', {
+      config: FORM,
+      schema: { operationId: 'pages.startCheckout', body: strictObject({ tier: enumOf(TIERS) }) },
+      work: ({ scope, body }) => requireBilling(billing).checkout(scope, { tier: body.tier }),
+      show,
+      done: leave,
+    });
 
-    app.post(
-      '/billing/plan',
-      {
-        config: FORM,
-        schema: {
-          operationId: 'pages.changePlan',
-          querystring: OrganizationQuery,
-          body: strictObject({
-            tier: enumOf(TIERS),
-            when: enumOf(['now', 'period_end']),
-            confirmed: Type.Optional(Type.Literal('yes')),
-            proration_date: Type.Optional(text(12, { pattern: '^\\d*$' })),
-          }),
-        },
+    pages.form(app, '/billing/manage', {
+      config: FORM,
+      schema: { operationId: 'pages.openPortal', body: strictObject({}) },
+      work: ({ scope }) => requireBilling(billing).openPortal(scope, undefined),
+      show,
+      done: leave,
+    });
+
+    pages.form(app, '/billing/plan', {
+      config: FORM,
+      schema: {
+        operationId: 'pages.changePlan',
+        body: strictObject({
+          tier: enumOf(TIERS),
+          when: enumOf(['now', 'period_end']),
+          confirmed: Type.Optional(Type.Literal('yes')),
+          proration_date: Type.Optional(text(12, { pattern: '^\\d*$' })),
+        }),
       },
-      async (request, reply) =>
-        attempt(request, reply, async (service) => {
-          const { tier, when, confirmed, proration_date: date } = request.body;
-          const change = await service.changePlan(request.scope, {
-            tier,
-            when,
-            preview: confirmed !== 'yes',
-            prorationDate: date ? Number(date) : undefined,
+      work: ({ scope, body: { tier, when, confirmed, proration_date: date } }) =>
+        requireBilling(billing).changePlan(scope, {
+          tier,
+          when,
+          preview: confirmed !== 'yes',
+          prorationDate: date ? Number(date) : undefined,
+        }),
+      show,
+      done(request, reply, change) {
+        if (change.status === 'preview')
+          return pages.send(request, reply, {
+            template: 'billing/billing-preview',
+            title: `Change to ${request.body.tier}`,
+            data: { ...change, organizationId: request.scope.organizationId },
           });
-          if (change.status === 'preview')
-            return pages.send(request, reply, {
-              template: 'billing/billing-preview',
-              title: `Change to ${tier}`,
-              data: { ...change, organizationId: request.scope.organizationId },
-            });
-          const notice = change.status === 'accepted' ? 'plan-changed' : 'plan-payment-required';
-          return pages.seeOther(reply, pathOf(request), notice);
-        }),
-    );
-
-    app.post(
-      '/billing/end',
-      {
-        config: FORM,
-        schema: {
-          operationId: 'pages.cancelSubscription',
-          querystring: OrganizationQuery,
-          body: strictObject({ when: enumOf(['now', 'period_end', 'never']) }),
-        },
+        const notice = change.status === 'accepted' ? 'plan-changed' : 'plan-payment-required';
+        return pages.seeOther(reply, pathOf(request), notice);
       },
-      async (request, reply) =>
-        attempt(request, reply, async (service) => {
-          const { when } = request.body;
-          await service.cancel(request.scope, when);
-          return pages.seeOther(
-            reply,
-            pathOf(request),
-            when === 'never' ? 'subscription-continues' : 'subscription-canceled',
-          );
-        }),
-    );
+    });
+
+    pages.form(app, '/billing/end', {
+      config: FORM,
+      schema: {
+        operationId: 'pages.cancelSubscription',
+        body: strictObject({ when: enumOf(['now', 'period_end', 'never']) }),
+      },
+      work: ({ scope, body }) => requireBilling(billing).cancel(scope, body.when),
+      show,
+      done: (request, reply) =>
+        pages.seeOther(
+          reply,
+          pathOf(request),
+          request.body.when === 'never' ? 'subscription-continues' : 'subscription-canceled',
+        ),
+    });
     done();
   };

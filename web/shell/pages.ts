@@ -11,7 +11,7 @@ import type { Permission } from '../../domain/identity/permissions.ts';
 import { SUSPENSION_CAUSES } from '../../domain/notifications/administration-templates.ts';
 import type { ListOpenSuspensions, OpenSuspension } from '../../domain/suspensions/suspension.service.ts';
 import { createSigner } from '../../platform/crypto.ts';
-import { AppError, ERROR_CODES } from '../../platform/errors.ts';
+import { type AppError, ERROR_CODES } from '../../platform/errors.ts';
 import type { Page as PageOf, PageRequest } from '../../platform/pagination.ts';
 import { type ApiCall, toCurl } from './api-call.ts';
 import { createCsrf } from './csrf.ts';
@@ -248,6 +248,7 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
           }
           const working = work(request);
           const problem = await rejectionOf(working);
+          if (problem && problem.status >= 500) logFailure(request, problem);
           return problem ? show(request, reply, problem) : done(request, reply, await working);
         },
       );
@@ -280,7 +281,7 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
     const home = homeOf(request, publicUrl);
     if (home !== undefined && request.method === 'GET') return reply.redirect(home, 307);
     const problem = toAppError(error);
-    if (problem.status >= 500) request.log.error({ err: problem.cause ?? error }, 'page failed');
+    if (problem.status >= 500) logFailure(request, problem);
     if (problem.code === 'unauthenticated' || problem.code === 'session_expired') {
       if (request.headers.accept?.includes('application/json'))
         return reply.code(problem.status).send({ detail: problem.detail });
@@ -371,14 +372,19 @@ function describeSuspension(
   };
 }
 
-/** Runs what a form asks for. Returns the rejection if the person can correct it. */
+const logFailure = ({ log }: FastifyRequest, problem: AppError): void =>
+  log.error({ err: problem.cause ?? problem }, 'page failed');
+
+/** Runs what a form asks for. Returns the rejection if the person can correct it, or submit the form again later. */
 export async function rejectionOf(work: Promise<unknown>): Promise<AppError | undefined> {
   try {
     await work;
     return undefined;
   } catch (error) {
-    if (error instanceof AppError && error.status < 500 && !isAboutSession(error)) return error;
-    throw error;
+    const problem = toAppError(error);
+    const isShown = problem.status < 500 ? !isAboutSession(problem) : problem.code === 'unavailable';
+    if (!isShown) throw error;
+    return problem;
   }
 }
 

@@ -15,7 +15,7 @@ import {
 } from '../../domain/sso/sso-setup.service.ts';
 import type { Config } from '../../platform/config.ts';
 import type { AppError } from '../../platform/errors.ts';
-import { Token, TokenQuery } from '../shell/forms.ts';
+import { enteredText, Token, TokenQuery } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
 import { OIDC_FIELDS, readOidcForm, readSamlForm, SAML_FIELDS } from './sso-forms.ts';
 
@@ -62,33 +62,36 @@ export const ssoSetupPages =
       });
     }
 
+    /** The link uses nothing up before the guest has pressed its button, because programs that scan mail open it, too. */
+    async function open(request: FastifyRequest, reply: FastifyReply, token: string, problem?: AppError) {
+      const link = token === '' ? undefined : await ssoSetup.preview(token);
+      if (!link) return show(request, reply, problem);
+      return pages.send(request, reply, {
+        template: 'sso/sso-setup-start',
+        title: `Single sign-on for ${link.organizationName}`,
+        data: { ...link, token },
+        problem,
+      });
+    }
+
     const saved = (_request: FastifyRequest, reply: FastifyReply) => pages.seeOther(reply, PATH, 'saved');
 
     app.get(
       PATH,
       { config, schema: { operationId: 'pages.ssoSetup', querystring: TokenQuery } },
-      async (request, reply) => {
-        const { token } = request.query;
-        const link = token === '' ? undefined : await ssoSetup.preview(token);
-        if (!link) return show(request, reply);
-        const title = `Single sign-on for ${link.organizationName}`;
-        return pages.send(request, reply, {
-          template: 'sso/sso-setup-start',
-          title,
-          data: { ...link, token },
-        });
-      },
+      async (request, reply) => open(request, reply, request.query.token),
     );
 
-    app.post(
-      PATH,
-      { config, schema: { operationId: 'pages.startSsoSetup', body: strictObject({ token: Token }) } },
-      async (request, reply) => {
-        const sessionToken = await ssoSetup.exchange(request.body.token, clientOf(request));
+    pages.form(app, PATH, {
+      config,
+      schema: { operationId: 'pages.startSsoSetup', body: strictObject({ token: Token }) },
+      work: (request) => ssoSetup.exchange(request.body.token, clientOf(request)),
+      show: (request, reply, problem) => open(request, reply, enteredText(request, 'token'), problem),
+      done(_request, reply, sessionToken) {
         cookies.set(reply, COOKIE, sessionToken, { maxAgeSeconds: SETUP_SESSION_SECONDS });
         return pages.seeOther(reply, PATH);
       },
-    );
+    });
 
     pages.form(app, `${PATH}/oidc`, {
       config,

@@ -7,11 +7,12 @@ import { localPath } from '../../api/people/local-path.ts';
 import type { Cookies } from '../../api/plugins/cookies.ts';
 import { strictObject, text } from '../../api/schemas.ts';
 import { createSsoCookies, LINK_PAGE } from '../../api/sso/sso-cookies.ts';
+import type { SignedIn } from '../../domain/people/sign-in.service.ts';
 import type { SsoLinkService } from '../../domain/sso/sso-link.service.ts';
 import type { SsoLoginService } from '../../domain/sso/sso-login.service.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { enteredText, PageQuery } from '../shell/forms.ts';
-import { type Pages, rejectionOf } from '../shell/pages.ts';
+import type { Pages } from '../shell/pages.ts';
 
 export interface SsoPageDependencies {
   pages: Pages;
@@ -87,29 +88,26 @@ export const ssoPages =
       },
     });
 
+    const showLink = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
+      pages.send(request, reply, { template: 'sign-in/login-link', title: 'Link your account', problem });
+    const finish = (_request: FastifyRequest, reply: FastifyReply, { signIn }: SignedIn) => {
+      ssoCookies.clearLink(reply);
+      return browserSignIn.finish(reply, signIn, '/overview');
+    };
+
     app.get(
       '/login/link',
       { config: { person: 'full' }, schema: { operationId: 'pages.ssoLink', querystring: PageQuery } },
-      async (request, reply) =>
-        pages.send(request, reply, { template: 'sign-in/login-link', title: 'Link your account' }),
+      async (request, reply) => showLink(request, reply),
     );
 
-    app.post(
-      '/login/link',
-      { config: { person: 'fresh' }, schema: { operationId: 'pages.linkSso', body: strictObject({}) } },
-      async (request, reply) => {
-        const linking = ssoLinks.link(request.person, linkOf(request), clientOf(request));
-        const problem = await rejectionOf(linking);
-        if (problem)
-          return pages.send(request, reply, {
-            template: 'sign-in/login-link',
-            title: 'Link your account',
-            problem,
-          });
-        ssoCookies.clearLink(reply);
-        return browserSignIn.finish(reply, (await linking).signIn, '/overview');
-      },
-    );
+    pages.form(app, '/login/link', {
+      config: { person: 'fresh' },
+      schema: { operationId: 'pages.linkSso', body: strictObject({}) },
+      work: (request) => ssoLinks.link(request.person, linkOf(request), clientOf(request)),
+      show: showLink,
+      done: finish,
+    });
 
     const linkOf = (request: FastifyRequest) => ({
       token: ssoCookies.readLink(request) ?? '',
@@ -133,36 +131,24 @@ export const ssoPages =
       async (request, reply) => showFormer(request, reply),
     );
 
-    app.post(
-      '/login/former',
-      {
-        config: { public: true },
-        schema: {
-          operationId: 'pages.linkByFormer',
-          body: strictObject({ configuration_id: text(64) }),
-        },
-      },
-      async (request, reply) => {
-        const starting = ssoLinks.startLink(linkOf(request), request.body.configuration_id);
-        const problem = await rejectionOf(starting);
-        if (problem) return showFormer(request, reply, problem);
-        const { redirectUrl, browserToken } = await starting;
+    pages.form(app, '/login/former', {
+      config: { public: true },
+      schema: { operationId: 'pages.linkByFormer', body: strictObject({ configuration_id: text(64) }) },
+      work: (request) => ssoLinks.startLink(linkOf(request), request.body.configuration_id),
+      show: showFormer,
+      done(request, reply, { redirectUrl, browserToken }) {
         ssoCookies.setBrowser(reply, browserToken);
         return pages.leave(request, reply, { url: redirectUrl, name: 'your former identity provider' });
       },
-    );
+    });
 
-    app.post(
-      '/login/former/join',
-      { config: { public: true }, schema: { operationId: 'pages.joinBySso', body: strictObject({}) } },
-      async (request, reply) => {
-        const joining = ssoLinks.join(linkOf(request), clientOf(request));
-        const problem = await rejectionOf(joining);
-        if (problem) return showFormer(request, reply, problem);
-        ssoCookies.clearLink(reply);
-        return browserSignIn.finish(reply, (await joining).signIn, '/overview');
-      },
-    );
+    pages.form(app, '/login/former/join', {
+      config: { public: true },
+      schema: { operationId: 'pages.joinBySso', body: strictObject({}) },
+      work: (request) => ssoLinks.join(linkOf(request), clientOf(request)),
+      show: showFormer,
+      done: finish,
+    });
     done();
   };
 
