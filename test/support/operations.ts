@@ -85,7 +85,7 @@ const RESOURCE_BY_NAME: Record<string, Resource> = {
 const CHOSEN_BY_CALLER = ['client_id', 'content_id'];
 /** Other query parameters. A new one must be listed here or above. */
 const PLAIN_QUERY = [
-  'send_paused',
+  ...['send_paused', 'verified', 'state'],
   ...[
     'limit',
     'cursor',
