@@ -1,14 +1,15 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Browser } from 'playwright-core';
+import { generate } from 'otplib';
+import type { BrowserContext, Page } from 'playwright-core';
 import { launchBrowser } from '../test/support/browser.ts';
-import { SCREENS } from '../web/shell/navigation.ts';
 import type { FirstRun } from './first-run.ts';
 
 /**
- * `npm run screenshots -- [--first-run FILE] [--out FOLDER]`: every screen of the console with the demo's data (`npm start`,
- * `npm run demo`), at 1280 and 390 pixels, light and dark. Pages of details are found by the links of the lists.
+ * `npm run screenshots -- [--first-run FILE] [--out FOLDER]`: every page of the console with the demo's data (`npm start`,
+ * `npm run demo`), at 1280 and 390 pixels, light and dark: those that links lead to before signing in, as the owner, and as
+ * staff. Of pages that differ only in an id, the first one is shown.
  */
 const { values } = parseArgs({
   options: {
@@ -20,77 +21,114 @@ const service = JSON.parse(readFileSync(resolve(values['first-run']), 'utf8')) a
 const folder = resolve(values.out);
 mkdirSync(folder, { recursive: true });
 
-/** Links of a list to one of its things. The first one of each kind is shown. */
-const DETAIL =
-  /^\/(?:inboxes|threads|messages|drafts|approvals|domains|webhooks|webhooks\/deliveries|keys)\/[a-z]{3}_\w+(?:\/settings)?$/;
+const { origin } = new URL(service.sign_in_url);
+type Cookies = Awaited<ReturnType<BrowserContext['cookies']>>;
+
+const VISITORS: { name: string; start: string; signIn?: (page: Page) => Promise<void> }[] = [
+  { name: 'visitor', start: '/login' },
+  { name: 'owner', start: '/overview', signIn: (page) => signIn(page, service.owner) },
+  { name: 'staff', start: '/admin', signIn: (page) => signIn(page, service.staff) },
+];
 const VIEWS = ([1280, 390] as const).flatMap((width) =>
   (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
 );
 
 const browser = await launchBrowser();
 try {
-  const token = await signIn();
-  const paths = await findPages(browser, token);
-  for (const view of VIEWS) await takePictures(browser, token, { ...view, paths });
-  console.log(`${paths.length * VIEWS.length} pictures in ${folder}`);
+  for (const visitor of VISITORS) {
+    const cookies = await collectCookies(visitor);
+    const paths = await findPages(cookies, visitor.start);
+    for (const view of VIEWS) await takePictures(cookies, paths, { ...view, name: visitor.name });
+    console.log(`${visitor.name}: ${paths.length * VIEWS.length} pictures in ${folder}`);
+  }
 } finally {
   await browser.close();
 }
 
-async function signIn(): Promise<string> {
-  const response = await fetch(`${service.base_url}/api/v1/auth/login`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(service.owner),
+async function collectCookies({ signIn: enter }: (typeof VISITORS)[number]): Promise<Cookies> {
+  return withPage([], {}, async (page) => {
+    await enter?.(page);
+    return page.context().cookies();
   });
-  if (!response.ok) throw new Error(`Signing in returned ${response.status}`);
-  return ((await response.json()) as { token: string }).token;
 }
 
-async function openPage(
-  chromium: Browser,
-  token: string,
-  { width, colorScheme }: (typeof VIEWS)[number] = { width: 1280, colorScheme: 'light' },
-) {
-  const { origin } = new URL(service.sign_in_url);
-  const context = await chromium.newContext({ viewport: { width, height: 900 }, colorScheme });
-  await context.addCookies([{ name: 'session', value: token, url: origin }]);
-  const page = await context.newPage();
-  return { page, open: (path: string) => page.goto(`${origin}${path}`), close: () => context.close() };
-}
-
-/** The screens of the sidebar, and one page of each kind that their lists lead to. */
-async function findPages(chromium: Browser, token: string): Promise<string[]> {
-  const { page, open, close } = await openPage(chromium, token);
-  const found = new Map(SCREENS.map(({ path }) => [path, path]));
-  for (const path of found.values()) {
-    await open(path);
-    const links = await page
-      .locator('main a[href]')
-      .evaluateAll((all) => all.map((link) => link.getAttribute('href') ?? ''));
-    for (const link of links) {
-      const kind = link.replace(/[a-z]{3}_\w+/, ':id');
-      if (DETAIL.test(link) && !found.has(kind)) found.set(kind, link);
-    }
+async function signIn(
+  page: Page,
+  { email, password, totp_secret: secret }: { email: string; password: string; totp_secret?: string },
+): Promise<void> {
+  await page.goto(`${origin}/login`);
+  await page.fill('#sign-in input[name="email"]', email);
+  await page.fill('#sign-in input[name="password"]', password);
+  await page.press('#sign-in input[name="password"]', 'Enter');
+  await page.waitForLoadState();
+  if (secret) {
+    const code = page.locator('form:has(input[value="totp"]) input[name="code"]');
+    await code.fill(await generate({ secret }));
+    await code.press('Enter');
   }
-  await close();
-  return [...found.values()];
+  await page.waitForURL((url) => !url.pathname.startsWith('/login'));
+}
+
+async function withPage<Result>(
+  cookies: Cookies,
+  view: { width?: number; colorScheme?: 'light' | 'dark' },
+  use: (page: Page) => Promise<Result>,
+): Promise<Result> {
+  const { width = 1280, colorScheme = 'light' } = view;
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
+  await context.addCookies(cookies);
+  try {
+    return await use(await context.newPage());
+  } finally {
+    await context.close();
+  }
+}
+
+/** Paths of pages that differ in more than an id or a filter, from the first page on. */
+async function findPages(cookies: Cookies, start: string): Promise<string[]> {
+  const found = new Map([[start, start]]);
+  const pages: string[] = [];
+  await withPage(cookies, {}, async (page) => {
+    // Links of the pages that are found meanwhile are followed, too.
+    for (const path of found.values()) {
+      const { headers, ok } = await page.request
+        .get(`${origin}${path}`)
+        .then((response) => ({ headers: response.headers(), ok: response.ok() }));
+      // Files to download, and mail in a frame of its own.
+      if (!ok || !headers['content-type']?.startsWith('text/html') || headers['content-disposition'])
+        continue;
+      await page.goto(`${origin}${path}`);
+      pages.push(path);
+      const links = await page
+        .locator('a[href^="/"]')
+        .evaluateAll((all) => all.map((link) => link.getAttribute('href') ?? ''));
+      for (const link of links) {
+        const kind = link.replace(/[?#].*/, '').replaceAll(/[a-z]{3}_\w+/g, ':id');
+        if (!found.has(kind) && !/^\/(?:docs|api|assets)(?:\/|$)/.test(kind))
+          found.set(kind, link.replace(/#.*/, ''));
+      }
+    }
+  });
+  return pages;
 }
 
 async function takePictures(
-  chromium: Browser,
-  token: string,
-  { paths, ...view }: (typeof VIEWS)[number] & { paths: readonly string[] },
+  cookies: Cookies,
+  paths: readonly string[],
+  { name, ...view }: (typeof VIEWS)[number] & { name: string },
 ): Promise<void> {
-  const { page, open, close } = await openPage(chromium, token, view);
-  for (const path of paths) {
-    await open(path);
-    const name = path
-      .slice(1)
-      .replace(/[a-z]{3}_\w+/, 'one')
-      .replaceAll('/', '-');
-    const file = `${name}-${view.width}-${view.colorScheme}.png`;
-    await page.screenshot({ path: join(folder, file), fullPage: true });
-  }
-  await close();
+  await withPage(cookies, view, async (page) => {
+    for (const path of paths) {
+      await page.goto(`${origin}${path}`);
+      const file = path
+        .slice(1)
+        .replace(/[?#].*/, '')
+        .replaceAll(/[a-z]{3}_\w+/g, 'one')
+        .replaceAll('/', '-');
+      await page.screenshot({
+        path: join(folder, `${name}-${file}-${view.width}-${view.colorScheme}.png`),
+        fullPage: true,
+      });
+    }
+  });
 }
