@@ -100,12 +100,18 @@ describe('suppressed addresses', () => {
         })),
       )
       .execute();
-    const first = await browser.open('/reputation/suppressions?search=people');
-    const [, next = ''] = /rel="next" href="([^"]+)"/.exec(first.body) ?? [];
-    const second = await browser.open(next.replaceAll('&amp;', '&'));
-    expect(second.statusCode).toBe(200);
-    expect([...second.body.matchAll(/<strong class="wrap" dir="auto">p\d\d@/g)]).toHaveLength(1);
-    expect(second.body).not.toContain('rel="next"');
+    // A form submits the filters that are left empty, too.
+    const first = await browser.open('/reputation/suppressions?search=people&origin=');
+    const lift = '/reputation/suppressions/lift?search=people';
+    const refused = await browser.submit(lift, { email: 'p00@people.example', reason: 'x'.repeat(501) });
+    expect(refused.statusCode).toBe(400);
+    for (const { body } of [first, refused]) {
+      const [, next = ''] = /rel="next" href="([^"]+)"/.exec(body) ?? [];
+      const second = await browser.open(next.replaceAll('&amp;', '&'));
+      expect([next, second.statusCode]).toEqual([next, 200]);
+      expect([...second.body.matchAll(/<strong class="wrap" dir="auto">p\d\d@/g)]).toHaveLength(1);
+      expect(second.body).not.toContain('rel="next"');
+    }
   });
 
   test('keep a mistyped address in its field', async () => {

@@ -61,10 +61,7 @@ export const messagesPages =
         problem: problem ?? rejection,
         data: {
           messages: found.items.map(({ message }) => message),
-          // A rejected form shows the list at its own address.
-          next: rejection
-            ? undefined
-            : pages.nextPage(request, found)?.replace('/messages/labels', '/messages'),
+          next: rejection ? undefined : pages.nextPage(request, found),
           inboxes: new Map(listed.items.map(({ id: inboxId, email }) => [inboxId, email])),
           filters: { direction, status, label, inbox_id, thread_id, q },
           hasFilter: Object.values(filter).some((value) => value !== undefined),

@@ -96,8 +96,7 @@ export const reputationPages =
         data: {
           tabs: reputationTabs(request, pages, 'suppressions'),
           suppressions: page.items.map(describeSuppression),
-          // A rejected form shows the list at its own address.
-          next: pages.nextPage(request, page)?.replace('/suppressions/lift', '/suppressions'),
+          next: pages.nextPage(request, page),
           filter,
           origins: SUPPRESSION_ORIGINS.map((each) => [each, ORIGINS[each]]),
         },

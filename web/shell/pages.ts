@@ -45,6 +45,8 @@ export interface Pages {
   ): void;
   /** Sends a part of a page again after events, until either side closes the stream. */
   live(request: FastifyRequest, reply: FastifyReply, part: LivePart): Promise<FastifyReply>;
+  /** Path and query of the page that the request shows: of a form, the page that it is on. */
+  addressOf(request: FastifyRequest): string;
   /** A local path of the organization and environment that the request shows. */
   link(request: FastifyRequest, path: string, query?: Query): string;
   /** The page of a list that the query asks for. @throws AppError `invalid_cursor`. */
@@ -164,6 +166,24 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
     request.body = body;
   });
 
+  /** A request of the API's lists with the filters of the page, which may be shown again by one of its forms. */
+  function listOf(request: FastifyRequest, page: Partial<PageRequest>): ListRequest {
+    const { scope, person, staff, routeOptions, params, query } = request;
+    const { notice: _notice, about: _about, org: _org, env: _env, ...filters } = query as Query;
+    const { pattern } = pageOf(request, opened);
+    return {
+      scope,
+      person,
+      staff,
+      routeOptions: { ...routeOptions, url: pattern },
+      params: Object.fromEntries(
+        Object.entries(params as object).filter(([name]) => pattern.split('/').includes(`:${name}`)),
+      ),
+      // An empty filter filters nothing, and the link of the next page does not have it.
+      query: { ...page, ...Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== '')) },
+    };
+  }
+
   /** What every template gets. */
   function describe(request: FastifyRequest, token: string, problem: AppError | undefined): object {
     const { scope, shell } = request;
@@ -175,7 +195,7 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
         form: (request.body ?? {}) as Record<string, unknown>,
         action: request.url.split('?')[0] ?? '',
         isStaff: request.staff !== undefined,
-        next: localPath(request.method === 'GET' ? request.url : formPage(request, opened)),
+        next: localPath(pages.addressOf(request)),
       }),
       csrf: token,
       can,
@@ -254,14 +274,19 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
       );
     },
     live: sendLivePart,
+    addressOf(request) {
+      if (request.method === 'GET') return request.url;
+      const [, query] = request.url.split('?');
+      const { path } = pageOf(request, opened);
+      return query === undefined ? path : `${path}?${query}`;
+    },
     link: ({ shell }, path, query) => shell?.link(path, query) ?? withQuery(path, query ?? {}),
-    readPage: (request, { order = 'desc', ...page }) =>
-      lists.read(toListRequest(request, { order, ...page })),
+    readPage: (request, { order = 'desc', ...page }) => lists.read(listOf(request, { order, ...page })),
     nextPage(request, page, order = 'desc') {
-      const { next_cursor: cursor } = lists.present(toListRequest(request, { order }), page, () => null);
+      const { next_cursor: cursor } = lists.present(listOf(request, { order }), page, () => null);
       if (cursor === null) return undefined;
       const { notice: _notice, about: _about, ...query } = request.query as Query;
-      return withQuery(request.url.split('?')[0] ?? '', { ...query, cursor });
+      return withQuery(pageOf(request, opened).path, { ...query, cursor });
     },
     seeOther: (reply, path, notice, about) =>
       reply.redirect(
@@ -289,8 +314,7 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
         browserSession.endImpersonation(reply);
         return pages.seeOther(reply, '/admin', 'impersonation-ended');
       }
-      const next = request.method === 'GET' ? request.url : formPage(request, opened);
-      const query = new URLSearchParams({ next: localPath(next) });
+      const query = new URLSearchParams({ next: localPath(pages.addressOf(request)) });
       if (problem.code === 'session_expired') query.set('notice', 'sign-in-again');
       return reply.redirect(`/login?${query}`, 303);
     }
@@ -314,29 +338,6 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
     });
   });
   return pages;
-}
-
-/** A request of the API's lists with the filters of a page. */
-function toListRequest(
-  { scope, person, staff, routeOptions, params, query }: FastifyRequest,
-  page: Partial<PageRequest>,
-): ListRequest {
-  const {
-    notice: _notice,
-    about: _about,
-    org: _org,
-    env: _env,
-    cursor,
-    ...filters
-  } = query as Record<string, unknown>;
-  return {
-    scope,
-    person,
-    staff,
-    routeOptions,
-    params,
-    query: { ...filters, ...page, ...(cursor ? { cursor } : {}) },
-  };
 }
 
 function titleOf(page: StandalonePage): string {
@@ -392,12 +393,14 @@ const isAboutSession = ({ code }: AppError): boolean =>
   code === 'session_expired' || code === 'unauthenticated';
 
 /** The page that a form is on: `/settings/policies/preview` belongs to `/settings/policies`, the longest path of a page. */
-function formPage({ url, routeOptions }: FastifyRequest, opened: ReadonlySet<string>): string {
-  const [path = '', query] = url.split('?');
+function pageOf(
+  { url, routeOptions }: FastifyRequest,
+  opened: ReadonlySet<string>,
+): { path: string; pattern: string } {
+  const [path = ''] = url.split('?');
   const [parts, pattern] = [path.split('/'), (routeOptions.url ?? '').split('/')];
   while (parts.length > 2 && !opened.has(pattern.slice(0, parts.length).join('/'))) parts.pop();
-  const page = parts.join('/');
-  return query === undefined ? page : `${page}?${query}`;
+  return { path: parts.join('/'), pattern: pattern.slice(0, parts.length).join('/') };
 }
 
 /**
