@@ -120,7 +120,7 @@ export function notFound(what: string, id: string): AppError {
   const isOfKnownKind = Object.values(KINDS).includes(what);
   if (kind !== undefined && isOfKnownKind && kind !== what)
     return new AppError('not_found', {
-      detail: `${id.slice(0, 64)} is the id of ${withArticle(kind)}, and this operation needs that of ${withArticle(what)}.`,
+      detail: `${id.slice(0, 64)} is the id of ${withArticle(kind)}, not of ${withArticle(what)}.`,
       fix: `Send the id of ${withArticle(what)}.`,
     });
   return new AppError('not_found', {

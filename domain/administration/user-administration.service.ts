@@ -195,6 +195,6 @@ async function findOrganizationIds(db: Db, userId: string): Promise<string[]> {
 function hasStatus(status: string): AppError {
   return new AppError('conflict', {
     detail: `The person is ${status}.`,
-    fix: 'Get the person again to see the current state.',
+    fix: 'Read the person again: GET /api/v1/admin/users/{userId}.',
   });
 }

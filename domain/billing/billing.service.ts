@@ -264,7 +264,7 @@ function requirePrice(prices: Prices, tier: Tier): string {
     detail: `The tier ${tier} is not for sale.`,
     fix:
       tier === 'free'
-        ? 'To stop paying: POST /billing/subscription/cancel.'
+        ? 'Cancel the subscription to stop paying: POST /billing/subscription/cancel.'
         : `Choose one of: ${prices.tiersForSale.join(', ')}.`,
   });
 }

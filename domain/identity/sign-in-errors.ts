@@ -26,7 +26,7 @@ export function accountDeleted(deletedAt: Date, now = new Date()): AppError {
   if (recoverableUntil <= now) return invalidCredentials();
   return new AppError('account_deleted', {
     detail: `The account was deleted. It can be recovered until ${recoverableUntil.toISOString()}.`,
-    fix: 'To recover it: POST /api/v1/user/me/recover with the mailed token, or with the address and password. POST /api/v1/auth/password/forgot mails another token.',
+    fix: 'Recover it with the mailed token, or with the address and password: POST /api/v1/user/me/recover. POST /api/v1/auth/password/forgot mails another token.',
     extensions: { recoverable_until: recoverableUntil.toISOString() },
   });
 }

@@ -227,7 +227,7 @@ async function requireConsent(
   throw new AppError('policy_violation', {
     detail:
       'The organization requires its consent, and has not given it. Its owners have been asked by email.',
-    fix: 'Wait until they set support_access_until in their policies.',
+    fix: 'Wait until they have given it in their policies (support_access_until).',
     extensions: { policy: 'support_access' },
     // The email must be sent.
     commitsTransaction: true,

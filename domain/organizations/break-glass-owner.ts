@@ -34,7 +34,7 @@ export async function requireBreakGlassOwner(db: Db, organizationId: string): Pr
   if (!found) return;
   throw new AppError('conflict', {
     detail: `${found.name} requires single sign-on, and no owner could get in if the identity provider fails.`,
-    fix: 'First let another owner add a passkey, or a password and a second factor; or turn enforce_sso off.',
+    fix: 'First let another owner add a passkey, or a password and a second factor; or stop requiring single sign-on (enforce_sso).',
     extensions: { policy: 'enforce_sso', org_id: organizationId },
   });
 }
@@ -61,7 +61,7 @@ export async function keepBreakGlassOwners<Result>(
   if (first && !isAccepted)
     throw new AppError('conflict', {
       detail: `${left.map(({ name }) => name).join(', ')}: requires single sign-on, and no owner could get in if the identity provider fails.`,
-      fix: 'First let another owner add a passkey, or a password and a second factor, or an owner turn enforce_sso off. If it is urgent, for example because the account is compromised, set leave_without_break_glass to true.',
+      fix: 'First let another owner add a passkey, or a password and a second factor, or an owner stop requiring single sign-on (enforce_sso). If it is urgent, for example because the account is compromised, accept that (leave_without_break_glass).',
       extensions: { policy: 'enforce_sso', org_id: first.id },
     });
   return { result, left: left.map(({ id }) => id) };

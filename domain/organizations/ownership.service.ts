@@ -88,7 +88,7 @@ function requireEligible({ role, isActive }: MemberRow): void {
   if (role === 'owner')
     throw new AppError('conflict', {
       detail: 'The member is already an owner.',
-      fix: 'To give up your own role: PATCH /api/v1/org/members/{user_id} with {"role": "admin"}.',
+      fix: 'Give up your own role instead: PATCH /api/v1/org/members/{user_id} with {"role": "admin"}.',
     });
   if (!isActive)
     throw new AppError('conflict', {

@@ -184,7 +184,7 @@ function requireWholeOrganization(scope: Scope, organizationId: string): void {
 function nothingToPostponeError(): AppError {
   return new AppError('conflict', {
     detail: 'No deletion is active or scheduled, so there is nothing to postpone.',
-    fix: 'No action is needed. Deletion starts only after retention_days is set.',
+    fix: 'Nothing is left to do. Deletion starts only once the organization has set how long messages are kept (retention_days).',
   });
 }
 

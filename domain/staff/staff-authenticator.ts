@@ -24,7 +24,7 @@ export function createStaffAuthenticator({ database }: { database: Database }) {
       requireStrongSession(person);
       if (requiredRole === 'admin' && role !== 'admin')
         throw new AppError('permission_denied', {
-          detail: 'This operation requires the staff role admin; yours is support.',
+          detail: 'This needs the staff role admin; yours is support.',
           fix: 'Ask an admin of the service.',
         });
       return { staffId: person.userId, role, person, ip: person.ip, requestId: person.requestId };
@@ -40,8 +40,8 @@ export function endOfStaffAccess({ authenticatedAt, sessionExpiresAt }: Person):
 
 function noStaff(): AppError {
   return new AppError('permission_denied', {
-    detail: 'This operation is for the staff who operate the service.',
-    fix: 'Use the operations of your organization; /openapi.json lists them.',
+    detail: 'This is for the staff who operate the service.',
+    fix: 'Work in your own organization instead: GET /openapi.json lists what it offers.',
   });
 }
 

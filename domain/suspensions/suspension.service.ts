@@ -190,7 +190,7 @@ export const createOpenSuspensionList =
 function alreadySuspended({ type, id }: SuspensionTarget, reason: SuspensionReason): AppError {
   return new AppError('conflict', {
     detail: `The ${type} ${id} is already suspended for ${reason}.`,
-    fix: 'Nothing is left to do. To add another reason, name it; to end this suspension, POST to the reinstate path.',
+    fix: 'Nothing is left to do. Another reason can be added, and the reinstatement ends this suspension.',
   });
 }
 

@@ -123,7 +123,7 @@ async function requireAllowedRequester(
   if (!problem) return;
   throw new AppError('conflict', {
     detail: `The requester may no longer decide about the tier. ${REQUESTER_PROBLEMS[problem]}`,
-    fix: 'Reject the request, so that an owner can make another one. To give the tier anyway: PATCH /api/v1/admin/orgs/{id}/tier.',
+    fix: 'Reject the request, so that an owner can make another one, or give the tier anyway: PATCH /api/v1/admin/orgs/{id}/tier.',
     extensions: { requester_problem: problem },
   });
 }
@@ -140,7 +140,7 @@ async function requireSameTier(db: Db, { organizationId, tier, currentTier }: Up
   if (now === currentTier || now === tier) return;
   throw new AppError('conflict', {
     detail: `The organization asked for ${tier} when it had ${currentTier}; now it has ${now}.`,
-    fix: 'Reject the request. To give the tier anyway: PATCH /api/v1/admin/orgs/{id}/tier.',
+    fix: 'Reject the request, or give the tier anyway: PATCH /api/v1/admin/orgs/{id}/tier.',
   });
 }
 
@@ -179,6 +179,6 @@ async function findRequest(db: Db, id: string): Promise<UpgradeRequest> {
 function alreadyDecided({ id, status }: UpgradeRequest): AppError {
   return new AppError('conflict', {
     detail: `The request ${id} is already ${status}.`,
-    fix: 'To give another tier: PATCH /api/v1/admin/orgs/{id}/tier.',
+    fix: 'Give another tier, if it is wanted: PATCH /api/v1/admin/orgs/{id}/tier.',
   });
 }

@@ -78,7 +78,7 @@ export function createUpgradeRequestService({ database }: { database: Database }
 function tierInForce(tier: Tier): AppError {
   return new AppError('conflict', {
     detail: `The organization already has the tier ${tier}.`,
-    fix: 'Ask for another tier; GET /api/v1/org/limits shows what this one includes.',
+    fix: 'Ask for another tier than the present one: GET /api/v1/org/limits shows what it includes.',
   });
 }
 

@@ -154,7 +154,7 @@ function emptyRange(): AppError {
 
 function alreadyRunning({ id, kind }: BulkJob): AppError {
   return new AppError('conflict', {
-    detail: `The job ${id} (${kind}) is still running for this endpoint.`,
-    fix: `Wait until GET /api/v1/webhooks/jobs/${id} reports completed, or stop it: POST /api/v1/webhooks/endpoints/{id}/cancel-pending.`,
+    detail: `A job of the endpoint is still running (${kind}).`,
+    fix: `Wait until it is completed (GET /api/v1/webhooks/jobs/${id}), or stop it: POST /api/v1/webhooks/endpoints/{id}/cancel-pending.`,
   });
 }

@@ -167,7 +167,7 @@ function findSendRefusal(
         }
       : {
           detail: 'Only a send whose outcome is unknown can be resolved.',
-          fix: 'List those with type=sendMessage and stage=needs_attention.',
+          fix: 'Look for those that need attention: GET /api/v1/admin/workflows?type=sendMessage&stage=needs_attention.',
         };
   }
   // A paused activity can always be resumed.
@@ -191,7 +191,7 @@ function planResolve(
     throw conflict(
       run,
       'Only a send whose outcome is unknown can be resolved.',
-      'List those with type=sendMessage and stage=needs_attention.',
+      'Look for those that need attention: GET /api/v1/admin/workflows?type=sendMessage&stage=needs_attention.',
     );
   if (open && recipient !== undefined && !open.ambiguous.includes(recipient))
     throw conflict(

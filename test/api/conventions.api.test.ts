@@ -254,7 +254,7 @@ describe('permissions', () => {
       'not_found',
     );
     expect(problem.detail).toBe(
-      `${inboxId} is the id of an inbox, and this operation needs that of a message.`,
+      `${inboxId} is the id of an inbox, not of a message.`,
     );
   });
 });

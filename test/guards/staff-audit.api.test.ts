@@ -270,7 +270,7 @@ test('every change by staff requires a reason in words: by the forms of the cons
       ([, name]) => name,
     );
     return source
-      .split('app.post(')
+      .split(/\b(?:app\.post|console\.form)\(/)
       .slice(1)
       .map((route) => ({
         id: /operationId: ['`]([^'`]+)/.exec(route)?.[1] ?? route,

@@ -72,14 +72,14 @@ describe('the console', () => {
 
     const tier = await browser.submit(`${path}/tier`, { tier: 'business', note: 'Contract 12' });
     expect(tier.body).toContain('<dd>business</dd>');
-    const override = { resource: 'messages_sent', limit: '7', kind: 'hard', expires_on: '2999-01-01' };
+    const override = { resource: 'messages_sent', limit: '7', kind: 'hard', expires_at: '2999-01-01' };
     const overridden = await browser.submit(`${path}/overrides`, { ...override, note: 'Trial' });
     expect(overridden.body).toMatch(
       /messages_sent<\/td><td[^>]*>0<\/td><td[^>]*>7<\/td><td[^>]*>hard<\/td><td[^>]*>override/,
     );
     const past = await browser.submit(`${path}/overrides`, {
       ...override,
-      expires_on: '2001-01-01',
+      expires_at: '2001-01-01',
       note: 'Late',
     });
     expect(past.statusCode).toBe(400);
@@ -216,7 +216,10 @@ describe('the console', () => {
     const shown = await browser.open(path);
     expect(shown.body).toContain('The relay has the message');
     const before = app.commands.length;
-    const resolved = await browser.submit('/admin/work/resolve', { resolution: 'sent', note: 'In its log' });
+    const resolved = await browser.submit(path.replace('run?', 'run/resolve?'), {
+      resolution: 'sent',
+      note: 'In its log',
+    });
     expect(browser.path).toBe(`${path}&notice=done`);
     expect(resolved.body).toMatch(/In its log/);
     expect(resolved.body).toContain('The action takes effect within seconds');
@@ -226,7 +229,8 @@ describe('the console', () => {
 
     await browser.open(`/admin/work?stage=needs_attention&organization_id=${organizationId}`);
     const fields = { action: 'resolve', resolution: 'sent', note: 'All in its log' };
-    const job = await browser.submit('/admin/work/bulk', fields);
+    const filter = `?stage=needs_attention&organization_id=${organizationId}`;
+    const job = await browser.submit(`/admin/work/bulk${filter}`, fields);
     expect(browser.path).toMatch(/^\/admin\/work\/jobs\/sjb_/);
     expect(job.body).toContain('staff_job.created');
     const commands = app.commands.map((command) => JSON.stringify(command));
@@ -241,8 +245,10 @@ describe('the console', () => {
       type: 'sendMessage',
       searchAttributes: { Stage: 'needs_attention' },
     });
-    await browser.open(`/admin/work/run?${new URLSearchParams({ workflow_id: workflowId })}`);
-    await browser.submit('/admin/work/resolve', { resolution: 'sent', recipient: '1', note: 'In its log' });
+    const run = new URLSearchParams({ workflow_id: workflowId });
+    await browser.open(`/admin/work/run?${run}`);
+    const fields = { resolution: 'sent', recipient: '1', note: 'In its log' };
+    await browser.submit(`/admin/work/run/resolve?${run}`, fields);
     expect(app.commands.at(-1)).toMatchObject({ signal: { args: [{ resolution: 'sent', recipient: 1 }] } });
 
     await browser.open('/admin/work');
@@ -280,8 +286,9 @@ describe('the console', () => {
       ['resolve-list', { list: 'msg_1 sent\nmsg_2 perhaps' }, 'Line 2 cannot be read: msg_2 perhaps'],
       ['resolve-list', { list: ' \n' }, 'The list has 0 lines'],
     ] as const) {
-      await browser.open(body.action === 'resolve' ? `/admin/work?stage=${stage}` : '/admin/work');
-      const refused = await browser.submit(`/admin/work/${path}`, { ...body, note: 'x' });
+      const filter = body.action === 'resolve' ? `?stage=${stage}` : '';
+      await browser.open(`/admin/work${filter}`);
+      const refused = await browser.submit(`/admin/work/${path}${filter}`, { ...body, note: 'x' });
       expect(refused.statusCode).toBe(400);
       expect(refused.body).toContain(reason);
     }
@@ -309,11 +316,12 @@ describe('the console', () => {
       type: 'sendMessage',
       searchAttributes: { Stage: 'deferred' },
     });
-    const page = await browser.open(`/admin/work/run?${new URLSearchParams({ workflow_id: workflowId })}`);
-    expect(page.body).toContain('action="/admin/work/retry"');
-    expect(page.body).not.toContain('action="/admin/work/terminate"');
+    const run = new URLSearchParams({ workflow_id: workflowId });
+    const page = await browser.open(`/admin/work/run?${run}`);
+    expect(page.body).toContain('action="/admin/work/run/retry?');
+    expect(page.body).not.toContain('action="/admin/work/run/terminate?');
     const { csrf = '' } = /name="csrf" value="(?<csrf>[^"]+)"/.exec(page.body)?.groups ?? {};
-    const forced = await browser.post('/admin/work/terminate', { csrf, workflow_id: workflowId, note: 'x' });
+    const forced = await browser.post(`/admin/work/run/terminate?${run}`, { csrf, note: 'x' });
     expect(forced.statusCode).toBe(403);
   });
 
@@ -326,7 +334,7 @@ describe('the console', () => {
       title,
       text: 'On Sunday.',
       audience: 'organizations',
-      organization_ids: organizationId,
+      org_ids: organizationId,
       delivery: 'shown',
       note: 'Plan 3',
       tier: '',
@@ -355,7 +363,7 @@ describe('the console', () => {
       title: 'T',
       text: 'T',
       audience: 'organizations',
-      organization_ids: organizationId,
+      org_ids: organizationId,
     };
     const forms: [page: string, action: string, fields: Record<string, string>][] = [
       ['/admin/toggles', '/admin/toggles', { name: 'inbox_creation', enabled: 'true' }],
@@ -368,7 +376,7 @@ describe('the console', () => {
       [
         organization,
         `${organization}/overrides`,
-        { resource: 'inboxes', limit: '1', kind: 'hard', expires_on: '' },
+        { resource: 'inboxes', limit: '1', kind: 'hard', expires_at: '' },
       ],
       [`${organization}/impersonations`, `${organization}/impersonations`, { duration_minutes: '5' }],
       [`/admin/people/${userId}`, `/admin/people/${userId}/suspend`, {}],
@@ -399,12 +407,12 @@ describe('the console', () => {
     const { browser } = await openConsole();
     const { organizationId } = await createAccountQuickly(app);
     const page = `/admin/organizations/${organizationId}`;
-    const override = { resource: 'messages_sent', limit: '5', kind: 'hard', expires_on: '', note: 'Trial' };
+    const override = { resource: 'messages_sent', limit: '5', kind: 'hard', expires_at: '', note: 'Trial' };
     const announcement = {
       title: 'Maintenance',
       text: 'On Sunday.',
       audience: 'organizations',
-      organization_ids: organizationId,
+      org_ids: organizationId,
       tier: '',
       delivery: 'mailed',
       starts_at: '',
@@ -415,16 +423,16 @@ describe('the console', () => {
     const attempts: [page: string, action: string, fields: Record<string, string>][] = [
       [page, `${page}/overrides`, { ...override, limit: '9999999999999999' }],
       [page, `${page}/overrides`, { ...override, limit: '-1' }],
-      [page, `${page}/overrides`, { ...override, expires_on: '2999-02-31' }],
+      [page, `${page}/overrides`, { ...override, expires_at: '2999-02-31' }],
       ...[
         { title: 'Maintenance\r\nBcc: someone@example.test' },
         { title: ' ' },
         { text: '\n' },
         { starts_at: '9999-12-31T23:59' },
         { starts_at: '2027-02-31T10:00' },
-        { organization_ids: ids },
-        { organization_ids: '' },
-        { audience: 'all', tier: 'free', organization_ids: '', starts_at: '3000-01-01T00:00' },
+        { org_ids: ids },
+        { org_ids: '' },
+        { audience: 'all', tier: 'free', org_ids: '', starts_at: '3000-01-01T00:00' },
       ].map((fields): [string, string, Record<string, string>] => [
         '/admin/announcements',
         '/admin/announcements',
@@ -485,18 +493,19 @@ describe('operations in the console', () => {
     );
     const { browser } = await openConsole('support');
     const path = `/admin/emails?organization_id=${organizationId}`;
+    const retry = `/admin/emails/retry?organization_id=${organizationId}`;
     const listed = await browser.open(path);
     expect(listed.body).toContain('550 5.7.1 relaying denied');
     expect(listed.body).toContain(`name="id" value="${first}"`);
     expect(listed.body).not.toContain(`name="id" value="${expired}"`);
-    const none = await browser.submit('/admin/emails/retry', { note });
+    const none = await browser.submit(retry, { note });
     expect([none.statusCode, none.body]).toEqual([400, expect.stringContaining('No email is selected')]);
     await browser.open(path);
-    const sent = await browser.submit('/admin/emails/retry', { id: first, note });
+    const sent = await browser.submit(retry, { id: first, note });
     expect(sent.body).toContain('Done.');
     expect(sent.body).toMatch(new RegExp(`system_email.retried</td>[\\s\\S]*?${note}`));
     await browser.open(path);
-    const refused = await browser.submit('/admin/emails/retry', { id: expired, note });
+    const refused = await browser.submit(retry, { id: expired, note });
     expect([refused.statusCode, refused.body]).toEqual([409, expect.stringContaining('1 of 1 emails')]);
     const pending = await browser.open(`${path}&status=pending`);
     expect(pending.body).toContain(first);
@@ -519,15 +528,15 @@ describe('operations in the console', () => {
     const page = await browser.open(`${base}/operations`);
     expect(page.body).toContain('Messages older than <strong>30</strong> days');
     expect(page.body).toContain('1 pending, 0 held');
-    const postponed = await browser.submit(`${base}/postpone-retention`, { days: '7', note });
+    const postponed = await browser.submit(`${base}/operations/postpone-retention`, { days: '7', note });
     expect(postponed.body).toContain('Nothing is deleted before');
-    const tooLong = await browser.submit(`${base}/postpone-retention`, { days: '99', note });
+    const tooLong = await browser.submit(`${base}/operations/postpone-retention`, { days: '99', note });
     expect(tooLong.statusCode).toBe(400);
     await browser.open(`${base}/operations`);
     const since = { since: '2026-01-01T00:00', only_failed: 'on' };
-    const replayed = await browser.submit(`${base}/replay-endpoint`, { ...since, note });
+    const replayed = await browser.submit(`${base}/operations/replay-endpoint`, { ...since, note });
     expect(replayed.body).toMatch(/The job <code>whj_/);
-    const dropped = await browser.submit(`${base}/drop-backlog`, { note });
+    const dropped = await browser.submit(`${base}/operations/drop-backlog`, { note });
     expect(dropped.body).toContain('webhook_endpoint.deliveries_canceled');
     const { browser: support } = await openConsole('support');
     const read = await support.open(`${base}/operations`);
@@ -573,7 +582,7 @@ describe('operations in the console', () => {
       /Evidence[\s\S]*<td[^>]*>1<\/td><td[^>]*>people.example<\/td><td[^>]*><strong>unknown/,
     );
     expect(page.body).toContain(row?.rfcMessageId);
-    expect(page.body).toContain('action="/admin/work/resolve"');
+    expect(page.body).toContain('action="/admin/work/run/resolve?');
     expect(page.body).not.toContain('b@people.example');
   });
 });

@@ -55,3 +55,10 @@ export function readNumber(
     );
   return value;
 }
+
+/** As {@link readNumber}, for a field that must not be empty. */
+export function requireNumber(field: string, entered: string, range: { min: number; max: number }): number {
+  const value = readNumber(field, entered, range);
+  if (value === null) throw invalid(`/body/${field}`, 'is required', 'Enter a number.');
+  return value;
+}

@@ -377,7 +377,7 @@ const logFailure = ({ log }: FastifyRequest, problem: AppError): void =>
   log.error({ err: problem.cause ?? problem }, 'page failed');
 
 /** Runs what a form asks for. Returns the rejection if the person can correct it, or submit the form again later. */
-export async function rejectionOf(work: Promise<unknown>): Promise<AppError | undefined> {
+async function rejectionOf(work: Promise<unknown>): Promise<AppError | undefined> {
   try {
     await work;
     return undefined;

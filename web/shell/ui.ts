@@ -15,7 +15,7 @@ export interface UiContext {
   action: string;
   /** Where the person goes on after signing in. */
   next: string;
-  /** Staff read the words of errors as they are. */
+  /** Staff read ids, too. */
   isStaff?: boolean;
   /** Names of the fields that have shown their error. */
   shown?: Set<string>;
@@ -31,7 +31,8 @@ export interface FieldOptions {
   [attribute: string]: unknown;
 }
 
-export type Choice = readonly [value: string, text: string];
+/** The value alone if it is its text. */
+export type Choice = string | readonly [value: string, text: string];
 
 export interface ConfirmOptions {
   /** Unique on the page. */
@@ -57,22 +58,26 @@ export interface Ui extends ReturnType<typeof createParts> {
    * The same parts for one of several forms of a page: what was wrong with another one does not stand at its fields.
    *
    * @param path the form's action, without its query.
-   * @param id a hidden value of the form, if several forms have the action.
+   * @param ids hidden values of the form, if several forms have the action.
    */
-  of(path: string, id?: string): Ui;
+  of(path: string, ...ids: readonly (string | undefined)[]): Ui;
+  /** Whether the form was rejected. A part of the page that hides it is shown open then. */
+  isRejected: boolean;
 }
 
 export function createUi(context: UiContext): Ui {
   const { form, action, problem, shown = new Set() } = context;
   return {
     ...createParts({ ...context, shown }),
-    of(path, id) {
-      const isRejected = action === path && (id === undefined || Object.values(form).includes(id));
+    isRejected: problem !== undefined,
+    of(path, ...ids) {
+      const given = ids.filter((id) => id !== undefined);
+      const isRejected = action === path && given.every((id) => Object.values(form).includes(id));
       return createUi({
         ...context,
         shown,
         problem: isRejected ? problem : undefined,
-        prefix: `${[path.slice(1).replaceAll('/', '-'), id].filter(Boolean).join('-')}-`,
+        prefix: `${[path.slice(1).replaceAll('/', '-'), ...given].filter(Boolean).join('-')}-`,
       });
     },
   };
@@ -173,6 +178,7 @@ function createParts({
         { isOptional: false, ...options },
         (attributes) =>
           `<select${attributes}>${choices
+            .map((choice) => (typeof choice === 'string' ? [choice, choice] : choice))
             .map(
               ([each, text]) =>
                 `<option value="${html(each)}"${each === selected ? ' selected' : ''}>${html(text)}</option>`,

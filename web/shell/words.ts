@@ -10,14 +10,21 @@ export interface Words {
 /** What a person reads at a field of a rejected form; undefined if the field is right. */
 export function fieldMessage(problem: AppError, name: string, label: string): string | undefined {
   const found = errorsAt(problem, name)[0];
-  return found && describeField(found, label, adviceOf(problem));
+  return found && (schemaSentence(found) ?? describeField(found, label, adviceOf(problem)));
 }
 
 /** The errors of a form that none of its fields shows, for the top of the page. */
 export function otherMessages(problem: AppError, shown: ReadonlySet<string>): string[] {
   const others = (problem.errors ?? []).filter(({ path }) => !shown.has(fieldOf(path)));
   return [
-    ...new Set(others.map((error) => describeField(error, labelOf(fieldOf(error.path)), adviceOf(problem)))),
+    ...new Set(
+      others.map((error) => {
+        const label = labelOf(fieldOf(error.path));
+        const sentence = schemaSentence(error);
+        if (sentence === OUT_OF_DATE) return sentence;
+        return sentence ? `${label}: ${sentence}` : describeField(error, label, adviceOf(problem));
+      }),
+    ),
   ];
 }
 
@@ -35,6 +42,8 @@ const labelOf = (field: string): string => {
 /** What helps with a single error. With several it is not said to which of them it belongs. */
 const adviceOf = ({ errors, fix }: AppError): string | undefined =>
   errors?.length === 1 ? sentenceFor(fix) : undefined;
+
+const OUT_OF_DATE = 'The page is out of date. Reload it, and try again.';
 
 /** Sentences for what a schema finds. The other messages are phrases that follow the name of the field. */
 const SCHEMA_MESSAGES: readonly (readonly [RegExp, (...parts: string[]) => string])[] = [
@@ -58,12 +67,13 @@ const SCHEMA_MESSAGES: readonly (readonly [RegExp, (...parts: string[]) => strin
   [/^must be (?:an integer|a number)\b/, () => 'Enter a number.'],
   [/^must be true or false\b/, () => 'Choose one of the options.'],
   [/^must be (?:a string|a list|an object|null)\b/, () => 'This cannot be read. Enter it again.'],
-  [/^must be a time with a zone\b/, () => 'Enter a date and a time.'],
+  [/^must be a (?:time with a zone|valid time)\b/, () => 'Enter a date and a time.'],
+  [/^is not a valid day$/, () => 'Enter a day that exists.'],
   [/^must match format "email"$/, () => 'Enter an email address, such as ada@example.com.'],
   [/^must match format "uri/, () => 'Enter an address of the web, such as https://example.com/path.'],
   [/^must match format "date/, () => 'Enter a date.'],
   [/^must (?:match|NOT|not match|pass|be valid)\b/i, () => 'This has a form that does not work here.'],
-  [/^is not a (?:field|query parameter) of /, () => 'The page is out of date. Reload it, and try again.'],
+  [/^is not a (?:field|query parameter) of /, () => OUT_OF_DATE],
   [/^must not contain control characters/, () => 'Use one line of plain text.'],
   [/^must give the reason in words$/, () => 'Give the reason in words.'],
 ];
@@ -74,11 +84,15 @@ const UNITS: Record<string, string> = {
   items: 'entries',
 };
 
-function describeField({ path, message }: FieldError, label: string, advice: string | undefined): string {
+function schemaSentence({ message }: FieldError): string | undefined {
   for (const [pattern, describe] of SCHEMA_MESSAGES) {
     const match = pattern.exec(message);
     if (match) return describe(...match.slice(1));
   }
+  return undefined;
+}
+
+function describeField({ path, message }: FieldError, label: string, advice: string | undefined): string {
   const entry = /^\/[^/]+\/[^/]+\/(\d+)/.exec(path)?.[1];
   const name = entry === undefined ? label : `${label}, entry ${Number(entry) + 1}`;
   // A message says what the field is or must be, or is a sentence of its own.
@@ -86,7 +100,10 @@ function describeField({ path, message }: FieldError, label: string, advice: str
     message,
   );
   const colon = entry !== undefined || !isPredicate ? ':' : '';
-  const said = isForPeople(message) ? toSentence(`${name}${colon} ${message}`) : 'This does not work here.';
+  const isSentence = entry === undefined && /^[A-Z].*[.!?]$/.test(message);
+  const said = isForPeople(message)
+    ? toSentence(isSentence ? message : `${name}${colon} ${message}`)
+    : 'This does not work here.';
   return advice === undefined ? said : `${said} ${advice}`;
 }
 
@@ -101,11 +118,15 @@ export function pageWords(
   // What is wrong stands at its field.
   if (problem.errors?.length)
     return { text: 'Something here needs your attention. Nothing has been changed.' };
-  if (isStaff) return { text: toSentence(detail), remedy: { text: toSentence(fix) } };
   const known = CODES[code];
-  const text = known.always ? known.text : (sentenceFor(detail) ?? known.text);
-  const advice = known.always ? undefined : sentenceFor(fix);
-  return { text, remedy: known.remedy?.href || advice === undefined ? known.remedy : { text: advice } };
+  if (known.always) return known;
+  // The remedies of others lead to pages and people of their organization.
+  const remedy = isStaff ? undefined : known.remedy;
+  const advice = sentenceFor(fix, isStaff);
+  return {
+    text: sentenceFor(detail, isStaff) ?? known.text,
+    remedy: remedy?.href || advice === undefined ? remedy : { text: advice },
+  };
 }
 
 /** A policy's refusal offers the way to meet the policy. */
@@ -264,13 +285,16 @@ const CODES: Record<ErrorCode, CodeWords> = {
   unavailable: { text: 'A part of the service does not respond.', remedy: LATER, always: true },
 };
 
+/** The id of a resource, by which staff know it. */
+const ID = /\b[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}\b/g;
+
 /** Words of the API: paths, methods, headers, names of fields, ids, and what only programs have. */
 const API_WORDS = new RegExp(
   [
     String.raw`/api/v\d|/openapi|/body\b|/query\b|\[\d+\]`,
     String.raw`\b(?:GET|HEAD|POST|PUT|PATCH|DELETE|HTTP|JSON|URI|HEADERS?|regexp?)\b`,
     String.raw`\b[a-z]+(?:_[a-z]+)+\b`,
-    String.raw`\b[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}\b`,
+    ID.source,
     String.raw`\b[xX]-[a-z]+|\b(?:Idempotency-Key|Retry-After|Content-\w+|If-Match|Authorization|Bearer|ETag)\b`,
     String.raw`\b(?:credential|header|parameter|pattern|schema|operation)s?\b|\bAPI key or session\b|\brequest bod|\b(?:repeat|accept) (?:the )?requests?\b`,
     String.raw`\b[45]\d\d\b(?= |$)|\{`,
@@ -283,10 +307,13 @@ export const isForPeople = (text: string): boolean => text.trim() !== '' && !API
 /** An advice ends with the call of the API, if there is one: `Make another member an owner first: PATCH /api/v1/…`. */
 const API_CALL = /(?:[:;,]| at| by| with| or| through)? \(?(?:GET|POST|PUT|PATCH|DELETE) \/.*$/s;
 
+/** What only programs read beside words for all: the name of a field, as in `stop requiring it (enforce_sso)`. */
+const ASIDE = / \((?:[a-z]+(?:_[a-z]+)+|see Retry-After)\)| or is not accessible to this credential\b/g;
+
 /** A text of an error as a sentence; undefined if it speaks to programs. */
-function sentenceFor(text: string): string | undefined {
-  const words = text.replace(API_CALL, '');
-  return isForPeople(words) ? toSentence(words) : undefined;
+function sentenceFor(text: string, isStaff = false): string | undefined {
+  const words = text.replace(API_CALL, '').replaceAll(ASIDE, '');
+  return isForPeople(isStaff ? words.replaceAll(ID, '') : words) ? toSentence(words) : undefined;
 }
 
 function toSentence(text: string): string {

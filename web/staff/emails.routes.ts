@@ -3,7 +3,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { Note } from '../../api/admin/note.ts';
 import { MAX_BULK_ITEMS } from '../../api/admin/organizations.schemas.ts';
-import { type Lists, pageQuery } from '../../api/lists.ts';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
 import type { RetryResult, SystemEmailService } from '../../domain/administration/system-email.service.ts';
 import {
@@ -12,31 +11,27 @@ import {
 } from '../../domain/notifications/notification.entity.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { OptionalText } from '../shell/forms.ts';
-import { type Console, NoticeQuery } from './console.ts';
-import { filled, nextPage } from './filters.ts';
+import { withQuery } from '../shell/links.ts';
+import { type Console, staffListQuery } from './console.ts';
 
 export interface EmailConsoleDependencies {
   console: Console;
   systemEmails: SystemEmailService;
-  lists: Lists;
 }
 
-const LATEST = { limit: 25, order: 'desc' } as const;
 /** Checkboxes of one name: one value is no array. */
 const Selection = Type.Union([text(64), Type.Array(text(64), { maxItems: MAX_BULK_ITEMS })]);
+const OfOrganization = { organization_id: OptionalText(64) };
+type Filters = { status?: NotificationStatus; organization_id?: string };
 
 /** The emails of the service itself: which failed and why, and the form that sends them again. */
 export const emailConsole =
-  ({ console, systemEmails, lists }: EmailConsoleDependencies): FastifyPluginCallbackTypebox =>
+  ({ console, systemEmails }: EmailConsoleDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     const show = async (request: FastifyRequest, reply: FastifyReply, problem?: AppError) => {
-      const { status = 'failed', organization_id: organizationId } = (problem ? {} : request.query) as {
-        status?: NotificationStatus;
-        organization_id?: string;
-      };
-      const pageRequest = problem ? LATEST : lists.read(request);
+      const { status = 'failed', organization_id: organizationId } = request.query as Filters;
       const filter = { status, organizationId: organizationId || undefined };
-      const page = await systemEmails.list(request.staff, filter, pageRequest);
+      const page = await systemEmails.list(request.staff, filter, console.readPage(request));
       return console.send(request, reply, {
         template: 'staff/emails',
         title: 'Emails',
@@ -47,14 +42,11 @@ export const emailConsole =
             ...email,
             isExpired: email.linkExpiresAt !== null && email.linkExpiresAt.getTime() <= Date.now(),
           })),
-          filter: { ...filled({ organization_id: organizationId }), status },
+          selected: [(request.body as { id?: unknown } | undefined)?.id].flat(),
+          filter: { organization_id: organizationId, status },
+          query: withQuery('', { organization_id: organizationId }),
           statuses: NOTIFICATION_STATUSES,
-          nextPage: problem
-            ? undefined
-            : nextPage(
-                request,
-                lists.present(request, page, () => null),
-              ),
+          nextPage: console.nextPage(request, page),
         },
       });
     };
@@ -65,40 +57,29 @@ export const emailConsole =
         config: { staff: 'support' },
         schema: {
           operationId: 'console.emails',
-          querystring: strictObject({
-            ...pageQuery,
-            ...NoticeQuery.properties,
+          querystring: staffListQuery({
+            ...OfOrganization,
             status: Type.Optional(enumOf(NOTIFICATION_STATUSES)),
-            organization_id: OptionalText(64),
           }),
         },
       },
       async (request, reply) => show(request, reply),
     );
 
-    app.post(
-      '/admin/emails/retry',
-      {
-        config: { staff: 'support' },
-        schema: {
-          operationId: 'console.retryEmails',
-          body: strictObject({ id: Type.Optional(Selection), note: Note }),
-        },
+    console.form(app, '/admin/emails/retry', {
+      config: { staff: 'support' },
+      schema: {
+        operationId: 'console.retryEmails',
+        querystring: staffListQuery(OfOrganization),
+        body: strictObject({ id: Type.Optional(Selection), note: Note }),
       },
-      async (request, reply) => {
-        const { id = [], note } = request.body;
+      work: async ({ staff, body: { id = [], note } }) => {
         const ids = [id].flat();
-        const retry = async () => {
-          if (ids.length === 0) throw nothingSelected();
-          requireAllDone(await systemEmails.retry(request.staff, ids, note));
-        };
-        return console.finish(reply, {
-          work: retry(),
-          back: '/admin/emails',
-          show: (problem) => show(request, reply, problem),
-        });
+        if (ids.length === 0) throw nothingSelected();
+        requireAllDone(await systemEmails.retry(staff, ids, note));
       },
-    );
+      show,
+    });
     done();
   };
 

@@ -1,6 +1,5 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
 import { CommandId } from '../../api/admin/command-id.ts';
 import { Note } from '../../api/admin/note.ts';
 import { strictObject, text } from '../../api/schemas.ts';
@@ -58,13 +57,6 @@ export const healthConsole =
         },
       });
     };
-    const finish = (request: FastifyRequest, reply: FastifyReply, work: Promise<unknown>) =>
-      console.finish(reply, {
-        work,
-        back: '/admin/health',
-        show: (problem) => show(request, reply, problem),
-      });
-
     app.get(
       '/admin/health',
       {
@@ -74,32 +66,31 @@ export const healthConsole =
       async (request, reply) => show(request, reply),
     );
 
-    app.post(
-      '/admin/health/retry-commands',
-      {
-        config: { staff: 'support' },
-        schema: {
-          operationId: 'console.retryCommands',
-          body: strictObject({ id: Type.Optional(CommandId), note: Note }),
-        },
+    console.form(app, '/admin/health/retry-commands', {
+      config: { staff: 'support' },
+      schema: {
+        operationId: 'console.retryCommands',
+        body: strictObject({ id: CommandId, note: Note }),
       },
-      async (request, reply) =>
-        finish(request, reply, outboxAdministration.retry(request.staff, request.body)),
-    );
+      work: ({ staff, body }) => outboxAdministration.retry(staff, body),
+      show,
+    });
 
-    app.post(
-      '/admin/health/unpause-schedule',
-      {
-        config: { staff: 'admin' },
-        schema: {
-          operationId: 'console.unpauseSchedule',
-          body: strictObject({ schedule_id: text(200, { minLength: 1 }), note: Note }),
-        },
+    console.form(app, '/admin/health/retry-all-commands', {
+      config: { staff: 'support' },
+      schema: { operationId: 'console.retryAllCommands', body: strictObject({ note: Note }) },
+      work: ({ staff, body }) => outboxAdministration.retry(staff, body),
+      show,
+    });
+
+    console.form(app, '/admin/health/unpause-schedule', {
+      config: { staff: 'admin' },
+      schema: {
+        operationId: 'console.unpauseSchedule',
+        body: strictObject({ schedule_id: text(200, { minLength: 1 }), note: Note }),
       },
-      async (request, reply) => {
-        const { schedule_id: scheduleId, note } = request.body;
-        return finish(request, reply, scheduleAdministration.unpause(request.staff, scheduleId, note));
-      },
-    );
+      work: ({ staff, body }) => scheduleAdministration.unpause(staff, body.schedule_id, body.note),
+      show,
+    });
     done();
   };

@@ -1,27 +1,25 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
 import { presentImpersonation } from '../../api/admin/impersonation.schemas.ts';
 import { Note } from '../../api/admin/note.ts';
-import { type Lists, pageQuery } from '../../api/lists.ts';
 import type { BrowserSession } from '../../api/plugins/browser-session.ts';
 import { id, strictObject, text } from '../../api/schemas.ts';
 import type { ImpersonationService } from '../../domain/impersonation/impersonation.service.ts';
-import { AppError } from '../../platform/errors.ts';
+import type { AppError } from '../../platform/errors.ts';
+import { NumberField, requireNumber } from '../shell/forms.ts';
 import type { Pages } from '../shell/pages.ts';
-import type { Console } from './console.ts';
-import { nextPage } from './filters.ts';
+import { Checked, type Console, staffListQuery } from './console.ts';
 
 export interface ImpersonationPageDependencies {
   console: Console;
   pages: Pages;
   impersonations: ImpersonationService;
   browserSession: BrowserSession;
-  lists: Lists;
 }
 
 const OrganizationParams = strictObject({ id: id('Organization id (org_…).') });
-const LATEST = { limit: 20, order: 'desc' } as const;
+const MAX_MINUTES = 60;
+type OrganizationRequest = FastifyRequest<{ Params: { id: string } }>;
 
 /** Support sessions in an organization: who had them and what they looked at, and the form that begins one in this browser. */
 export const impersonationPages =
@@ -30,21 +28,11 @@ export const impersonationPages =
     pages,
     impersonations,
     browserSession,
-    lists,
   }: ImpersonationPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    async function show(
-      request: FastifyRequest,
-      reply: FastifyReply,
-      organizationId: string,
-      problem?: AppError,
-    ) {
-      const isForm = problem !== undefined;
-      const page = await impersonations.list(
-        request.staff,
-        organizationId,
-        isForm ? LATEST : lists.read(request),
-      );
+    async function show(request: OrganizationRequest, reply: FastifyReply, problem?: AppError) {
+      const { id: organizationId } = request.params;
+      const page = await impersonations.list(request.staff, organizationId, console.readPage(request));
       return console.send(request, reply, {
         template: 'staff/impersonations',
         title: 'Impersonation',
@@ -53,12 +41,8 @@ export const impersonationPages =
         data: {
           organizationId,
           sessions: page.items.map(presentImpersonation),
-          nextPage: isForm
-            ? undefined
-            : nextPage(
-                request,
-                lists.present(request, page, () => null),
-              ),
+          nextPage: console.nextPage(request, page),
+          maxMinutes: MAX_MINUTES,
         },
       });
     }
@@ -70,67 +54,46 @@ export const impersonationPages =
         schema: {
           operationId: 'console.impersonations',
           params: OrganizationParams,
-          querystring: strictObject({ ...pageQuery, notice: Type.Optional(text(64)) }),
+          querystring: staffListQuery({}),
         },
       },
-      async (request, reply) => show(request, reply, request.params.id),
+      async (request, reply) => show(request, reply),
     );
 
-    app.post(
-      '/admin/organizations/:id/impersonations',
-      {
-        config: { staff: 'support' },
-        schema: {
-          operationId: 'console.impersonate',
-          params: OrganizationParams,
-          body: strictObject({
-            note: Note,
-            duration_minutes: Type.Unsafe<string>({
-              type: 'string',
-              maxLength: 2,
-              pattern: '^([1-9]|[1-5]\\d|60)$',
-            }),
-            write: Type.Optional(text(8)),
+    console.form(app, '/admin/organizations/:id/impersonations', {
+      config: { staff: 'support' },
+      schema: {
+        operationId: 'console.impersonate',
+        params: OrganizationParams,
+        body: strictObject({ note: Note, duration_minutes: NumberField, write: Checked }),
+      },
+      work: async ({ staff, params, body }) =>
+        impersonations.start(staff, params.id, {
+          reason: body.note,
+          durationMinutes: requireNumber('duration_minutes', body.duration_minutes, {
+            min: 1,
+            max: MAX_MINUTES,
           }),
-        },
-      },
-      async (request, reply) => {
-        const { staff, params, body } = request;
-        const begun = await impersonations
-          .start(staff, params.id, {
-            reason: body.note,
-            durationMinutes: Number(body.duration_minutes),
-            allowsWrite: body.write === 'on',
-          })
-          .catch((error: unknown) => {
-            if (error instanceof AppError && error.status < 500 && error.status !== 401) return error;
-            throw error;
-          });
-        if (begun instanceof AppError) return show(request, reply, params.id, begun);
+          allowsWrite: body.write === 'on',
+        }),
+      show,
+      done(request, reply, begun) {
         browserSession.startImpersonation(reply, begun);
-        return pages.seeOther(reply, `/overview?org=${params.id}`);
+        return pages.seeOther(reply, `/overview?org=${request.params.id}`);
       },
-    );
+    });
 
-    app.post(
-      '/admin/impersonations/end',
-      {
-        config: { staff: 'support' },
-        schema: {
-          operationId: 'console.endImpersonation',
-          body: strictObject({ impersonation_id: text(64), organization_id: text(64) }),
-        },
+    console.form(app, '/admin/organizations/:id/impersonations/end', {
+      config: { staff: 'support' },
+      schema: {
+        operationId: 'console.endImpersonation',
+        params: OrganizationParams,
+        body: strictObject({ impersonation_id: text(64) }),
       },
-      async (request, reply) => {
-        const { impersonation_id: impersonationId, organization_id: organizationId } = request.body;
-        return console.finish(reply, {
-          work: impersonations.end(request.staff, impersonationId),
-          back: `/admin/organizations/${encodeURIComponent(organizationId)}/impersonations`,
-          notice: 'impersonation-ended',
-          show: (problem) => show(request, reply, organizationId, problem),
-        });
-      },
-    );
+      work: ({ staff, body }) => impersonations.end(staff, body.impersonation_id),
+      show,
+      done: (request, reply) => pages.seeOther(reply, pages.addressOf(request), 'impersonation-ended'),
+    });
 
     // The button of the banner: works with the staff member's own session, whatever has become of their role.
     app.post(

@@ -1,20 +1,17 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import { type Lists, pageQuery } from '../../api/lists.ts';
-import { strictObject } from '../../api/schemas.ts';
 import type { StaffAuditLogService } from '../../domain/staff/staff-audit-log.service.ts';
 import { OptionalText } from '../shell/forms.ts';
-import type { Console } from './console.ts';
-import { filled, nextPage } from './filters.ts';
+import { type Console, staffListQuery } from './console.ts';
+import { filled } from './filters.ts';
 
 export interface LogPageDependencies {
   console: Console;
   staffAuditLog: StaffAuditLogService;
-  lists: Lists;
 }
 
 /** The log of the service: every change by staff. */
 export const logPages =
-  ({ console, staffAuditLog, lists }: LogPageDependencies): FastifyPluginCallbackTypebox =>
+  ({ console, staffAuditLog }: LogPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.get(
       '/admin/log',
@@ -22,8 +19,7 @@ export const logPages =
         config: { staff: 'support' },
         schema: {
           operationId: 'console.log',
-          querystring: strictObject({
-            ...pageQuery,
+          querystring: staffListQuery({
             action: OptionalText(100),
             resource_id: OptionalText(320),
             staff_id: OptionalText(64),
@@ -35,7 +31,7 @@ export const logPages =
         const page = await staffAuditLog.list(
           request.staff,
           filled({ action, resourceId, staffId }),
-          lists.read(request),
+          console.readPage(request),
         );
         return console.send(request, reply, {
           template: 'staff/log',
@@ -43,10 +39,7 @@ export const logPages =
           data: {
             filter: request.query,
             log: page.items,
-            nextPage: nextPage(
-              request,
-              lists.present(request, page, () => null),
-            ),
+            nextPage: console.nextPage(request, page),
           },
         });
       },

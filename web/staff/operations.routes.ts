@@ -1,14 +1,13 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
 import { Note } from '../../api/admin/note.ts';
 import { strictObject, text } from '../../api/schemas.ts';
-import { parseDay } from '../../api/time.ts';
 import { MAX_ENDPOINTS } from '../../domain/administration/endpoint-backlog.ts';
 import type { OrganizationOperationsService } from '../../domain/administration/organization-operations.service.ts';
 import { type AppError, invalid } from '../../platform/errors.ts';
 import { MAX_POSTPONE_DAYS } from '../../workflows/retention/apply-retention.contract.ts';
-import { Checked, type Console, NoticeQuery, ResourceParams } from './console.ts';
+import { NumberField, requireNumber } from '../shell/forms.ts';
+import { Checked, type Console, LocalTime, NoticeQuery, ResourceParams, readLocalTime } from './console.ts';
 
 export interface OperationsConsoleDependencies {
   console: Console;
@@ -44,13 +43,6 @@ export const operationsConsole =
         },
       });
     };
-    const finish = (request: OrganizationRequest, reply: FastifyReply, work: Promise<unknown>) =>
-      console.finish(reply, {
-        work,
-        back: `/admin/organizations/${request.params.id}/operations`,
-        show: (problem) => show(request, reply, problem),
-      });
-
     app.get(
       '/admin/organizations/:id/operations',
       {
@@ -60,81 +52,51 @@ export const operationsConsole =
       async (request, reply) => show(request, reply),
     );
 
-    app.post(
-      '/admin/organizations/:id/postpone-retention',
-      {
-        config: { staff: 'admin' },
-        schema: {
-          operationId: 'console.postponeRetention',
-          params: ResourceParams,
-          body: strictObject({
-            days: Type.Unsafe<string>({ type: 'string', maxLength: 3, pattern: '^[1-9]\\d*$' }),
-            note: Note,
-          }),
-        },
+    console.form(app, '/admin/organizations/:id/operations/postpone-retention', {
+      config: { staff: 'admin' },
+      schema: {
+        operationId: 'console.postponeRetention',
+        params: ResourceParams,
+        body: strictObject({ days: NumberField, note: Note }),
       },
-      async (request, reply) => {
-        const { days, note } = request.body;
-        const postpone = async () =>
-          operations.postponeRetention(request.staff, request.params.id, {
-            days: requireDays(Number(days)),
-            note,
-          });
-        return finish(request, reply, postpone());
-      },
-    );
+      work: async ({ staff, params, body: { days, note } }) =>
+        operations.postponeRetention(staff, params.id, {
+          days: requireNumber('days', days, { min: 1, max: MAX_POSTPONE_DAYS }),
+          note,
+        }),
+      show,
+    });
 
-    app.post(
-      '/admin/organizations/:id/replay-endpoint',
-      {
-        config: { staff: 'admin' },
-        schema: {
-          operationId: 'console.replayEndpoint',
-          params: ResourceParams,
-          body: strictObject({
-            endpoint_id: text(64),
-            since: Type.Unsafe<string>({
-              type: 'string',
-              maxLength: 16,
-              pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d$',
-            }),
-            only_failed: Checked,
-            note: Note,
-          }),
-        },
+    console.form(app, '/admin/organizations/:id/operations/replay-endpoint', {
+      config: { staff: 'admin' },
+      schema: {
+        operationId: 'console.replayEndpoint',
+        params: ResourceParams,
+        body: strictObject({ endpoint_id: text(64), since: LocalTime, only_failed: Checked, note: Note }),
       },
-      async (request, reply) => {
-        const { endpoint_id: endpointId, since, only_failed: onlyFailed, note } = request.body;
-        const replay = async () =>
-          operations.replayEndpoint(
-            request.staff,
-            { organizationId: request.params.id, endpointId },
-            { since: parseDay('/body/since', `${since}:00Z`), onlyFailed: onlyFailed === 'on', note },
-          );
-        return finish(request, reply, replay());
+      work: async ({ staff, params, body }) => {
+        const since = readLocalTime('since', body.since);
+        if (since.getTime() >= Date.now())
+          throw invalid('/body/since', 'must be in the past', 'Choose an earlier time.');
+        return operations.replayEndpoint(
+          staff,
+          { organizationId: params.id, endpointId: body.endpoint_id },
+          { since, onlyFailed: body.only_failed === 'on', note: body.note },
+        );
       },
-    );
+      show,
+    });
 
-    app.post(
-      '/admin/organizations/:id/drop-backlog',
-      {
-        config: { staff: 'admin' },
-        schema: {
-          operationId: 'console.dropBacklog',
-          params: ResourceParams,
-          body: strictObject({ endpoint_id: text(64), note: Note }),
-        },
+    console.form(app, '/admin/organizations/:id/operations/drop-backlog', {
+      config: { staff: 'admin' },
+      schema: {
+        operationId: 'console.dropBacklog',
+        params: ResourceParams,
+        body: strictObject({ endpoint_id: text(64), note: Note }),
       },
-      async (request, reply) => {
-        const { endpoint_id: endpointId, note } = request.body;
-        const target = { organizationId: request.params.id, endpointId };
-        return finish(request, reply, operations.dropBacklog(request.staff, target, { note }));
-      },
-    );
+      work: ({ staff, params, body: { endpoint_id: endpointId, note } }) =>
+        operations.dropBacklog(staff, { organizationId: params.id, endpointId }, { note }),
+      show,
+    });
     done();
   };
-
-function requireDays(days: number): number {
-  if (days <= MAX_POSTPONE_DAYS) return days;
-  throw invalid('/body/days', `must be at most ${MAX_POSTPONE_DAYS}`, 'Postpone it again later if needed.');
-}

@@ -3,7 +3,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { Note } from '../../api/admin/note.ts';
 import { requireBilling } from '../../api/billing/require-billing.ts';
-import { type Lists, pageQuery } from '../../api/lists.ts';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
 import { parseDay } from '../../api/time.ts';
 import type { LimitAdministrationService } from '../../domain/administration/limit-administration.service.ts';
@@ -20,12 +19,12 @@ import { TIERS } from '../../domain/organizations/tier.ts';
 import { SUSPENSION_REASONS, SUSPENSION_TARGETS } from '../../domain/suspensions/suspension.entity.ts';
 import { LIMITED_RESOURCES, USAGE_COUNTERS } from '../../domain/usage/counters.ts';
 import { LIMIT_KINDS } from '../../domain/usage/tiers.ts';
-import { type AppError, invalid } from '../../platform/errors.ts';
+import type { AppError } from '../../platform/errors.ts';
 import type { Page } from '../../platform/pagination.ts';
 import { MAX_EXTENSION_DAYS } from '../../workflows/billing/enforce-payment-grace.contract.ts';
-import { OptionalText } from '../shell/forms.ts';
-import { Checked, type Console, NoticeQuery, ResourceParams } from './console.ts';
-import { filled, nextPage } from './filters.ts';
+import { NumberField, OptionalText, readNumber, requireNumber } from '../shell/forms.ts';
+import { Checked, type Console, NoticeQuery, ResourceParams, staffListQuery } from './console.ts';
+import { filled } from './filters.ts';
 
 export interface OrganizationConsoleDependencies {
   console: Console;
@@ -36,7 +35,6 @@ export interface OrganizationConsoleDependencies {
   ownerAdministration: OwnerAdministrationService;
   /** Undefined if the service does not use billing. */
   billingAdministration: BillingAdministrationService | undefined;
-  lists: Lists;
 }
 
 const TOP_LIMIT = 25;
@@ -44,8 +42,8 @@ const LATEST = { limit: 20, order: 'desc' } as const;
 /** Suspensions in force. */
 const LISTED = { limit: 100, order: 'desc' } as const;
 
-/** Empty: unlimited. As the API, it takes no number that JSON would round. */
-const LimitField = Type.Unsafe<string>({ type: 'string', maxLength: 15, pattern: '^\\d*$' });
+/** What JSON does not round: as the API, the form takes no larger number. */
+const MAX_LIMIT = 999_999_999_999_999;
 
 const TargetForm = strictObject({
   target_type: enumOf(SUSPENSION_TARGETS),
@@ -58,7 +56,7 @@ const TargetForm = strictObject({
 export const organizationConsole =
   (dependencies: OrganizationConsoleDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { console, organizationDirectory, organizationDetails, lists } = dependencies;
+    const { console, organizationDirectory, organizationDetails } = dependencies;
     const { suspensionAdministration, limitAdministration, ownerAdministration, billingAdministration } =
       dependencies;
 
@@ -68,8 +66,7 @@ export const organizationConsole =
         config: { staff: 'support' },
         schema: {
           operationId: 'console.organizations',
-          querystring: strictObject({
-            ...pageQuery,
+          querystring: staffListQuery({
             q: OptionalText(254),
             status: Type.Optional(enumOf(['', ...DIRECTORY_STATUSES])),
             tier: Type.Optional(enumOf(['', ...TIERS])),
@@ -88,9 +85,9 @@ export const organizationConsole =
             ? await organizationDirectory.list(
                 staff,
                 { status: status || undefined, tier: tier || undefined },
-                lists.read(request),
+                console.readPage(request),
               )
-            : await organizationDirectory.search(staff, q, lists.read(request));
+            : await organizationDirectory.search(staff, q, console.readPage(request));
         return console.send(request, reply, {
           template: 'staff/organizations',
           title: 'Organizations',
@@ -102,12 +99,7 @@ export const organizationConsole =
             statuses: DIRECTORY_STATUSES,
             tiers: TIERS,
             counters: USAGE_COUNTERS,
-            nextPage:
-              page &&
-              nextPage(
-                request,
-                lists.present(request, page, () => null),
-              ),
+            nextPage: page && console.nextPage(request, page),
           },
         });
       },
@@ -147,13 +139,6 @@ export const organizationConsole =
         },
       });
     };
-    const finish = (request: OrganizationRequest, reply: FastifyReply, work: Promise<unknown>) =>
-      console.finish(reply, {
-        work,
-        back: `/admin/organizations/${request.params.id}`,
-        show: (problem) => show(request, reply, problem),
-      });
-
     app.get(
       '/admin/organizations/:id',
       {
@@ -168,130 +153,94 @@ export const organizationConsole =
     );
 
     for (const action of ['suspend', 'reinstate'] as const)
-      app.post(
-        `/admin/organizations/:id/${action}`,
-        {
-          config: { staff: 'admin' },
-          schema: { operationId: `console.${action}`, params: ResourceParams, body: TargetForm },
-        },
-        async (request, reply) => {
-          const { target_type: type, target_id: id, reason, note } = request.body;
-          const target = { type, id, organizationId: request.params.id };
-          const changing = suspensionAdministration.change(request.staff, action, target, { reason, note });
-          return finish(request, reply, changing);
-        },
-      );
-
-    app.post(
-      '/admin/organizations/:id/tier',
-      {
+      console.form(app, `/admin/organizations/:id/${action}`, {
         config: { staff: 'admin' },
-        schema: {
-          operationId: 'console.setTier',
-          params: ResourceParams,
-          body: strictObject({ tier: enumOf(TIERS), note: Note }),
-        },
-      },
-      async (request, reply) =>
-        finish(request, reply, limitAdministration.setTier(request.staff, request.params.id, request.body)),
-    );
+        schema: { operationId: `console.${action}`, params: ResourceParams, body: TargetForm },
+        work: ({ staff, params, body: { target_type: type, target_id: id, reason, note } }) =>
+          suspensionAdministration.change(
+            staff,
+            action,
+            { type, id: id.trim(), organizationId: params.id },
+            { reason, note },
+          ),
+        show,
+      });
 
-    app.post(
-      '/admin/organizations/:id/overrides',
-      {
-        config: { staff: 'admin' },
-        schema: {
-          operationId: 'console.setOverride',
-          params: ResourceParams,
-          body: strictObject({
-            resource: enumOf(LIMITED_RESOURCES),
-            limit: LimitField,
-            kind: enumOf(LIMIT_KINDS),
-            expires_on: Type.Unsafe<string>({
-              type: 'string',
-              maxLength: 10,
-              pattern: '^(\\d{4}-\\d\\d-\\d\\d)?$',
-            }),
-            note: Note,
-          }),
-        },
+    console.form(app, '/admin/organizations/:id/tier', {
+      config: { staff: 'admin' },
+      schema: {
+        operationId: 'console.setTier',
+        params: ResourceParams,
+        body: strictObject({ tier: enumOf(TIERS), note: Note }),
       },
-      async (request, reply) => {
-        const { resource, limit, kind, expires_on: expiresOn, note } = request.body;
-        const set = async () =>
-          limitAdministration.setOverride(request.staff, request.params.id, {
-            resource,
-            limit: limit === '' ? null : Number(limit),
-            kind,
-            expiresAt: expiresOn === '' ? null : parseDay('/body/expires_on', expiresOn),
-            reason: note,
-          });
-        return finish(request, reply, set());
-      },
-    );
+      work: ({ staff, params, body }) => limitAdministration.setTier(staff, params.id, body),
+      show,
+    });
 
-    app.post(
-      '/admin/organizations/:id/overrides/remove',
-      {
-        config: { staff: 'admin' },
-        schema: {
-          operationId: 'console.removeOverride',
-          params: ResourceParams,
-          body: strictObject({ resource: enumOf(LIMITED_RESOURCES), note: Note }),
-        },
+    console.form(app, '/admin/organizations/:id/overrides', {
+      config: { staff: 'admin' },
+      schema: {
+        operationId: 'console.setOverride',
+        params: ResourceParams,
+        body: strictObject({
+          resource: enumOf(LIMITED_RESOURCES),
+          limit: text(20),
+          kind: enumOf(LIMIT_KINDS),
+          expires_at: text(10),
+          note: Note,
+        }),
       },
-      async (request, reply) =>
-        finish(
-          request,
-          reply,
-          limitAdministration.removeOverride(request.staff, request.params.id, request.body),
-        ),
-    );
+      work: async ({ staff, params, body: { resource, limit, kind, expires_at: expiresOn, note } }) =>
+        limitAdministration.setOverride(staff, params.id, {
+          resource,
+          limit: readNumber('limit', limit, { min: 0, max: MAX_LIMIT }),
+          kind,
+          expiresAt: expiresOn === '' ? null : parseDay('/body/expires_at', expiresOn),
+          reason: note,
+        }),
+      show,
+    });
 
-    app.post(
-      '/admin/organizations/:id/extend-grace',
-      {
-        config: { staff: 'admin' },
-        schema: {
-          operationId: 'console.extendGrace',
-          params: ResourceParams,
-          body: strictObject({
-            days: Type.Unsafe<string>({ type: 'string', maxLength: 4, pattern: '^[1-9]\\d*$' }),
-            note: Note,
-          }),
-        },
+    console.form(app, '/admin/organizations/:id/overrides/remove', {
+      config: { staff: 'admin' },
+      schema: {
+        operationId: 'console.removeOverride',
+        params: ResourceParams,
+        body: strictObject({ resource: enumOf(LIMITED_RESOURCES), note: Note }),
       },
-      async (request, reply) => {
-        const { days, note } = request.body;
-        const extend = async () =>
-          requireBilling(billingAdministration).extendGrace(request.staff, request.params.id, {
-            days: requireDays(Number(days)),
-            note,
-          });
-        return finish(request, reply, extend());
-      },
-    );
+      work: ({ staff, params, body }) => limitAdministration.removeOverride(staff, params.id, body),
+      show,
+    });
 
-    app.post(
-      '/admin/organizations/:id/owner',
-      {
-        config: { staff: 'admin' },
-        schema: {
-          operationId: 'console.reassignOwner',
-          params: ResourceParams,
-          body: strictObject({ user_id: text(64), note: Note, leave_without_break_glass: Checked }),
-        },
+    console.form(app, '/admin/organizations/:id/extend-grace', {
+      config: { staff: 'admin' },
+      schema: {
+        operationId: 'console.extendGrace',
+        params: ResourceParams,
+        body: strictObject({ days: NumberField, note: Note }),
       },
-      async (request, reply) => {
-        const { user_id: userId, note, leave_without_break_glass: accepted } = request.body;
-        const change = { userId: userId.trim(), note, leaveWithoutBreakGlass: accepted === 'on' };
-        return finish(request, reply, ownerAdministration.reassign(request.staff, request.params.id, change));
+      work: async ({ staff, params, body: { days, note } }) =>
+        requireBilling(billingAdministration).extendGrace(staff, params.id, {
+          days: requireNumber('days', days, { min: 1, max: MAX_EXTENSION_DAYS }),
+          note,
+        }),
+      show,
+    });
+
+    console.form(app, '/admin/organizations/:id/owner', {
+      config: { staff: 'admin' },
+      schema: {
+        operationId: 'console.reassignOwner',
+        params: ResourceParams,
+        body: strictObject({ user_id: text(64), note: Note, leave_without_break_glass: Checked }),
       },
-    );
+      work: ({ staff, params, body: { user_id: userId, note, leave_without_break_glass: accepted } }) =>
+        ownerAdministration.reassign(staff, params.id, {
+          userId: userId.trim(),
+          note,
+          leaveWithoutBreakGlass: accepted === 'on',
+        }),
+      show,
+    });
     done();
   };
-
-function requireDays(days: number): number {
-  if (days <= MAX_EXTENSION_DAYS) return days;
-  throw invalid('/body/days', `must be at most ${MAX_EXTENSION_DAYS}`, 'Extend again later if it is needed.');
-}

@@ -2,7 +2,6 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { Note } from '../../api/admin/note.ts';
-import { type Lists, pageQuery } from '../../api/lists.ts';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
 import { ACCOUNT_STATUSES } from '../../domain/administration/find-users.ts';
 import type { KeyAdministrationService } from '../../domain/administration/key-administration.service.ts';
@@ -13,14 +12,13 @@ import type {
 import type { StaffScope } from '../../domain/staff/staff-scope.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { OptionalText } from '../shell/forms.ts';
-import { Checked, type Console, NoticeQuery, ResourceParams } from './console.ts';
-import { filled, nextPage } from './filters.ts';
+import { Checked, type Console, NoticeQuery, ResourceParams, staffListQuery } from './console.ts';
+import { filled } from './filters.ts';
 
 export interface PeopleConsoleDependencies {
   console: Console;
   userAdministration: UserAdministrationService;
   keyAdministration: KeyAdministrationService;
-  lists: Lists;
 }
 
 const LATEST = { limit: 100, order: 'desc' } as const;
@@ -29,7 +27,7 @@ const LATEST = { limit: 100, order: 'desc' } as const;
 export const peopleConsole =
   (dependencies: PeopleConsoleDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { console, userAdministration, keyAdministration, lists } = dependencies;
+    const { console, userAdministration, keyAdministration } = dependencies;
 
     app.get(
       '/admin/people',
@@ -37,8 +35,7 @@ export const peopleConsole =
         config: { staff: 'support' },
         schema: {
           operationId: 'console.people',
-          querystring: strictObject({
-            ...pageQuery,
+          querystring: staffListQuery({
             q: OptionalText(254),
             status: Type.Optional(enumOf(['', ...ACCOUNT_STATUSES])),
             organization_id: OptionalText(64),
@@ -50,7 +47,7 @@ export const peopleConsole =
         const page = await userAdministration.list(
           request.staff,
           filled({ query: q?.trim(), status: status || undefined, organizationId }),
-          lists.read(request),
+          console.readPage(request),
         );
         return console.send(request, reply, {
           template: 'staff/people',
@@ -59,10 +56,7 @@ export const peopleConsole =
             filter: filled({ q, status, organizationId }),
             statuses: ACCOUNT_STATUSES,
             people: page.items,
-            nextPage: nextPage(
-              request,
-              lists.present(request, page, () => null),
-            ),
+            nextPage: console.nextPage(request, page),
           },
         });
       },
@@ -103,50 +97,29 @@ export const peopleConsole =
       ['revoke-sessions', withNote(revokeSessions)],
     ];
     for (const [path, change] of changes)
-      app.post(
-        `/admin/people/:id/${path}`,
-        {
-          config: { staff: 'admin' },
-          schema: {
-            operationId: `console.${path.replace(/-(\w)/g, (_match, letter: string) => letter.toUpperCase())}OfPerson`,
-            params: ResourceParams,
-            body: strictObject({ note: Note, leave_without_break_glass: Checked }),
-          },
-        },
-        async (request, reply) =>
-          console.finish(reply, {
-            work: change(request.staff, request.params.id, {
-              note: request.body.note,
-              leaveWithoutBreakGlass: request.body.leave_without_break_glass === 'on',
-            }),
-            back: `/admin/people/${request.params.id}`,
-            show: (problem) => show(request, reply, problem),
-          }),
-      );
-
-    app.post(
-      '/admin/people/:id/keys/revoke',
-      {
+      console.form(app, `/admin/people/:id/${path}`, {
         config: { staff: 'admin' },
         schema: {
-          operationId: 'console.revokeKeyOfPerson',
+          operationId: `console.${path.replace(/-(\w)/g, (_match, letter: string) => letter.toUpperCase())}OfPerson`,
           params: ResourceParams,
-          body: strictObject({
-            key_id: text(64),
-            children: Checked,
-            note: Note,
-          }),
+          body: strictObject({ note: Note, leave_without_break_glass: Checked }),
         },
+        work: ({ staff, params, body: { note, leave_without_break_glass: accepted } }) =>
+          change(staff, params.id, { note, leaveWithoutBreakGlass: accepted === 'on' }),
+        show,
+      });
+
+    console.form(app, '/admin/people/:id/keys/revoke', {
+      config: { staff: 'admin' },
+      schema: {
+        operationId: 'console.revokeKeyOfPerson',
+        params: ResourceParams,
+        body: strictObject({ key_id: text(64), children: Checked, note: Note }),
       },
-      async (request, reply) => {
-        const { key_id: keyId, children, note } = request.body;
-        return console.finish(reply, {
-          work: keyAdministration.revoke(request.staff, keyId, { note, children: children === 'on' }),
-          back: `/admin/people/${request.params.id}`,
-          show: (problem) => show(request, reply, problem),
-        });
-      },
-    );
+      work: ({ staff, body: { key_id: keyId, children, note } }) =>
+        keyAdministration.revoke(staff, keyId, { note, children: children === 'on' }),
+      show,
+    });
     done();
   };
 

@@ -29,23 +29,15 @@ export const toggleConsole =
       async (request, reply) => show(request, reply),
     );
 
-    app.post(
-      '/admin/toggles',
-      {
-        config: { staff: 'admin' },
-        schema: {
-          operationId: 'console.setToggle',
-          body: strictObject({ name: enumOf(TOGGLE_NAMES), enabled: enumOf(['true', 'false']), note: Note }),
-        },
+    console.form(app, '/admin/toggles', {
+      config: { staff: 'admin' },
+      schema: {
+        operationId: 'console.setToggle',
+        body: strictObject({ name: enumOf(TOGGLE_NAMES), enabled: enumOf(['true', 'false']), note: Note }),
       },
-      async (request, reply) => {
-        const { name, enabled, note } = request.body;
-        return console.finish(reply, {
-          work: toggles.set(request.staff, name, { enabled: enabled === 'true', note }),
-          back: '/admin/toggles',
-          show: (problem) => show(request, reply, problem),
-        });
-      },
-    );
+      work: ({ staff, body: { name, enabled, note } }) =>
+        toggles.set(staff, name, { enabled: enabled === 'true', note }),
+      show,
+    });
     done();
   };

@@ -3,30 +3,31 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { Note } from '../../api/admin/note.ts';
 import { buildUrlOf } from '../../api/admin/run-url.ts';
-import { type Lists, pageQuery } from '../../api/lists.ts';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
 import type { RunFilter } from '../../domain/workflow-runs/list-runs.ts';
 import type { RunAction } from '../../domain/workflow-runs/plan-action.ts';
-import type { StaffJobRequest, StaffJobService } from '../../domain/workflow-runs/staff-job.service.ts';
-import type { ListedRun, WorkflowRunService } from '../../domain/workflow-runs/workflow-run.service.ts';
+import type { StaffJobService } from '../../domain/workflow-runs/staff-job.service.ts';
+import type { WorkflowRunService } from '../../domain/workflow-runs/workflow-run.service.ts';
 import type { Config } from '../../platform/config.ts';
-import { AppError, invalid } from '../../platform/errors.ts';
+import { type AppError, invalid } from '../../platform/errors.ts';
 import { RUN_STATUSES } from '../../platform/temporal-runs/workflow-run.ts';
 import type { AmbiguityResolution } from '../../workflows/outbound/send-message.contract.ts';
-import { OptionalText } from '../shell/forms.ts';
-import { type Console, NoticeQuery, ResourceParams } from './console.ts';
-import { filled, nextPage } from './filters.ts';
+import { NumberField, OptionalText, readNumber } from '../shell/forms.ts';
+import { withQuery } from '../shell/links.ts';
+import type { Pages } from '../shell/pages.ts';
+import { type Console, NoticeQuery, ResourceParams, staffListQuery } from './console.ts';
+import { filled } from './filters.ts';
 import { MAX_LIST_CHARACTERS, readResolutionList } from './resolution-list.ts';
 
 export interface WorkConsoleDependencies {
   console: Console;
+  pages: Pages;
   workflowRuns: WorkflowRunService;
   staffJobs: StaffJobService;
-  lists: Lists;
   config: Pick<Config, 'TEMPORAL_UI_URL' | 'TEMPORAL_NAMESPACE'>;
 }
 
-const RunFilterForm = {
+const RunsQuery = staffListQuery({
   status: Type.Optional(enumOf(RUN_STATUSES)),
   type: OptionalText(64),
   stage: OptionalText(64),
@@ -34,112 +35,66 @@ const RunFilterForm = {
   about: OptionalText(320),
   older_than_minutes: Type.Optional(Type.Unsafe<string>({ type: 'string', maxLength: 7, pattern: '^\\d*$' })),
   failing: Type.Optional(enumOf(['on', ''])),
-};
-const RunFilterFields = strictObject(RunFilterForm);
-type RunFilterFields = Static<typeof RunFilterFields>;
+});
+type RunFilters = Static<typeof RunsQuery>;
+const RunQuery = strictObject({ ...NoticeQuery.properties, workflow_id: text(320, { minLength: 1 }) });
 const resolution = Type.Optional(enumOf(['', 'sent', 'resend']));
-const recipient = Type.Optional(Type.Unsafe<string>({ type: 'string', maxLength: 4, pattern: '^\\d*$' }));
+const MAX_RECIPIENT = 9_999;
 const LATEST_JOBS = { limit: 25, order: 'desc' } as const;
 
 /** Work that runs, waits or is stuck, and what staff can do with it. */
 export const workConsole =
   (dependencies: WorkConsoleDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { console, workflowRuns, staffJobs, lists } = dependencies;
+    const { console, pages, workflowRuns, staffJobs } = dependencies;
     const urlOf = buildUrlOf(dependencies);
 
-    const showWork = async (
-      request: FastifyRequest,
-      reply: FastifyReply,
-      shown: {
-        form: RunFilterFields;
-        runs: ListedRun[];
-        nextPage?: string | undefined;
-        list?: string;
-        problem?: AppError;
-      },
-    ) => {
-      const { form, runs, problem, ...data } = shown;
-      const { status, type, stage, organization_id, about, older_than_minutes, failing } = form;
+    const show = async (request: FastifyRequest, reply: FastifyReply, problem?: AppError) => {
+      const filters = request.query as RunFilters;
+      const page = await workflowRuns.list(toRunFilter(filters), console.readPage(request));
+      const { status, type, stage, organization_id, about, older_than_minutes, failing } = filters;
+      const filter = filled({ status, type, stage, organization_id, about, older_than_minutes, failing });
       return console.send(request, reply, {
         template: 'staff/work',
         title: 'Work',
         problem,
         data: {
-          ...data,
-          filter: filled({ status, type, stage, organization_id, about, older_than_minutes, failing }),
+          filter,
+          // The forms act on what the filter matches, and show it again.
+          query: withQuery('', filter),
           statuses: RUN_STATUSES,
-          runs: runs.map((run) => ({ ...run, path: runPath(run.workflowId) })),
+          runs: page.items.map((run) => ({ ...run, path: runPath(run.workflowId) })),
           jobs: (await staffJobs.list(request.staff, LATEST_JOBS)).items,
+          nextPage: console.nextPage(request, page),
         },
       });
-    };
-
-    /** Starts an action on many runs and shows its progress, or the list again with the rejection. */
-    const startJob = async (
-      request: FastifyRequest,
-      reply: FastifyReply,
-      { read, form, list = '' }: { read: () => StaffJobRequest; form: RunFilterFields; list?: string },
-    ) => {
-      try {
-        const job = await staffJobs.create(request.staff, read());
-        return await reply.redirect(`/admin/work/jobs/${job.id}?notice=done`, 303);
-      } catch (error) {
-        if (!(error instanceof AppError) || error.status >= 500) throw error;
-        const { items } = await workflowRuns.list(toRunFilter(form), { limit: LATEST_JOBS.limit });
-        return showWork(request, reply, { form, runs: items, list, problem: error });
-      }
     };
 
     app.get(
       '/admin/work',
       {
         config: { staff: 'support' },
-        schema: {
-          operationId: 'console.work',
-          querystring: strictObject({
-            limit: pageQuery.limit,
-            cursor: pageQuery.cursor,
-            ...NoticeQuery.properties,
-            ...RunFilterForm,
-          }),
-        },
+        schema: { operationId: 'console.work', querystring: RunsQuery },
       },
-      async (request, reply) => {
-        const page = await workflowRuns.list(toRunFilter(request.query), lists.read(request));
-        const next = nextPage(
-          request,
-          lists.present(request, page, () => null),
-        );
-        return showWork(request, reply, { form: request.query, runs: page.items, nextPage: next });
-      },
+      async (request, reply) => show(request, reply),
     );
 
-    const showRun = async (
-      request: FastifyRequest,
-      reply: FastifyReply,
-      { workflowId, problem }: { workflowId: string; problem?: AppError },
-    ) => {
+    const showRun = async (request: FastifyRequest, reply: FastifyReply, problem?: AppError) => {
+      const { workflow_id: workflowId } = request.query as Static<typeof RunQuery>;
       const run = await workflowRuns.get(workflowId);
       return console.send(request, reply, {
         template: 'staff/run',
         title: run.type,
         problem,
         log: { resourceId: workflowId },
-        data: { run, temporalUiUrl: urlOf(run) },
+        data: { run, query: withQuery('', { workflow_id: workflowId }), temporalUiUrl: urlOf(run) },
       });
     };
 
     app.get(
       '/admin/work/run',
-      {
-        config: { staff: 'support' },
-        schema: {
-          operationId: 'console.run',
-          querystring: strictObject({ ...NoticeQuery.properties, workflow_id: text(320, { minLength: 1 }) }),
-        },
-      },
-      async (request, reply) => showRun(request, reply, { workflowId: request.query.workflow_id }),
+      { config: { staff: 'support' }, schema: { operationId: 'console.run', querystring: RunQuery } },
+      async (request, reply) => showRun(request, reply),
     );
 
     for (const [action, staff] of [
@@ -148,84 +103,72 @@ export const workConsole =
       ['resolve', 'support'],
       ['terminate', 'admin'],
     ] as const satisfies [RunAction, 'support' | 'admin'][])
-      app.post(
-        `/admin/work/${action}`,
-        {
-          config: { staff },
-          schema: {
-            operationId: `console.${action}Run`,
-            body: strictObject({
-              workflow_id: text(320, { minLength: 1 }),
-              note: Note,
-              resolution,
-              recipient,
-            }),
-          },
+      console.form(app, `/admin/work/run/${action}`, {
+        config: { staff },
+        schema: {
+          operationId: `console.${action}Run`,
+          querystring: RunQuery,
+          body: strictObject({ note: Note, resolution, recipient: Type.Optional(NumberField) }),
         },
-        async (request, reply) => {
-          const { workflow_id: workflowId, note, resolution: decided, recipient: number } = request.body;
-          return console.finish(reply, {
-            work: workflowRuns.act(request.staff, workflowId, {
-              action,
-              note,
-              decidedAt: new Date(),
-              ...(decided ? { resolution: decided } : {}),
-              ...(number ? { recipient: Number(number) } : {}),
-            }),
-            back: runPath(workflowId),
-            show: (problem) => showRun(request, reply, { workflowId, problem }),
+        work: async (request) => {
+          const { note, resolution: decided, recipient = '' } = request.body;
+          const { workflow_id: workflowId } = request.query as Static<typeof RunQuery>;
+          const number = readNumber('recipient', recipient, { min: 0, max: MAX_RECIPIENT });
+          return workflowRuns.act(request.staff, workflowId, {
+            action,
+            note,
+            decidedAt: new Date(),
+            ...(decided ? { resolution: decided } : {}),
+            ...(number === null ? {} : { recipient: number }),
           });
         },
-      );
+        show: showRun,
+      });
 
-    app.post(
-      '/admin/work/bulk',
-      {
-        config: { staff: 'admin' },
-        schema: {
-          operationId: 'console.bulk',
-          body: strictObject({
-            ...RunFilterForm,
-            action: enumOf(['retry', 'cancel', 'terminate', 'resolve']),
-            resolution,
-            note: Note,
-          }),
-        },
+    const showJob = (_request: FastifyRequest, reply: FastifyReply, { id }: { id: string }) =>
+      pages.seeOther(reply, `/admin/work/jobs/${id}`, 'done');
+
+    console.form(app, '/admin/work/bulk', {
+      config: { staff: 'admin' },
+      schema: {
+        operationId: 'console.bulk',
+        querystring: RunsQuery,
+        body: strictObject({
+          action: enumOf(['retry', 'cancel', 'terminate', 'resolve']),
+          resolution,
+          note: Note,
+        }),
       },
-      async (request, reply) => {
-        const { action, note, resolution: decided, ...form } = request.body;
-        const read = () => ({
+      work: async ({ staff, query, body: { action, note, resolution: decided } }) =>
+        staffJobs.create(staff, {
           action,
           note,
           resolution: action === 'resolve' ? readResolution(decided) : null,
           items: null,
-          filter: toJobFilter(toRunFilter(form)),
-        });
-        return startJob(request, reply, { read, form });
-      },
-    );
+          filter: toJobFilter(toRunFilter(query as RunFilters)),
+        }),
+      show,
+      done: showJob,
+    });
 
-    app.post(
-      '/admin/work/resolve-list',
-      {
-        config: { staff: 'admin' },
-        schema: {
-          operationId: 'console.resolveList',
-          body: strictObject({ list: text(MAX_LIST_CHARACTERS, { minLength: 1 }), note: Note }),
-        },
+    console.form(app, '/admin/work/resolve-list', {
+      config: { staff: 'admin' },
+      schema: {
+        operationId: 'console.resolveList',
+        querystring: RunsQuery,
+        body: strictObject({ list: text(MAX_LIST_CHARACTERS, { minLength: 1 }), note: Note }),
       },
-      async (request, reply) => {
-        const { list, note } = request.body;
-        const read = (): StaffJobRequest => ({
+      work: async ({ staff, body: { list, note } }) =>
+        staffJobs.create(staff, {
           action: 'resolve',
           note,
           resolution: null,
           items: readResolutionList(list),
           filter: null,
-        });
-        return startJob(request, reply, { read, form: {}, list });
-      },
-    );
+        }),
+      show,
+      done: showJob,
+    });
 
     app.get(
       '/admin/work/jobs/:id',
@@ -250,7 +193,7 @@ const runPath = (workflowId: string): string =>
   `/admin/work/run?${new URLSearchParams({ workflow_id: workflowId })}`;
 
 /** An empty field of the form filters nothing. */
-function toRunFilter(form: RunFilterFields): RunFilter {
+function toRunFilter(form: RunFilters): RunFilter {
   const minutes = form.older_than_minutes || undefined;
   return {
     status: form.status ?? 'running',
