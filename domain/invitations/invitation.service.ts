@@ -200,7 +200,7 @@ async function requireNoMember(db: Db, organizationId: string, email: string): P
   if (member)
     throw new AppError('already_exists', {
       detail: 'The person is already a member of the organization.',
-      fix: 'Change their role: PATCH /api/v1/org/members/{user_id}.',
+      fix: 'Change their role: PATCH /api/v1/org/members/{user_id}).',
     });
 }
 
@@ -269,7 +269,7 @@ function conditionOf(status: InvitationStatus): Expression<SqlBool> {
 function notPending(invitation: Invitation): AppError {
   return new AppError('conflict', {
     detail: `The invitation is ${statusOf(invitation)}.`,
-    fix: 'To remove a person who has accepted: DELETE /api/v1/org/members/{user_id}.',
+    fix: 'A person who has accepted is a member: remove the member (DELETE /api/v1/org/members/{user_id}).',
   });
 }
 

@@ -38,7 +38,7 @@ export function findPolicyViolation(
     return new AppError('policy_violation', {
       detail:
         'This session belongs to the single sign-on of another organization, or to one that is no longer active.',
-      fix: `Sign in with your password, passkey or provider, or through GET /api/v1/auth/sso/${organizationId}.`,
+      fix: `Sign in with your password, passkey or provider, or with single sign-on: GET /api/v1/auth/sso/${organizationId}.`,
       extensions: { policy: 'sso_session' },
     });
   const ageMs = now.getTime() - person.authenticatedAt.getTime();

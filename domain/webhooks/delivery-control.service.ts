@@ -285,7 +285,7 @@ async function cancelWaiting(
   if (status !== 'pending' && status !== 'held')
     throw new AppError('conflict', {
       detail: `The delivery ${id} is ${status}; only a pending or held delivery can be canceled.`,
-      fix: 'There is nothing to cancel. To deliver it again: POST /api/v1/webhooks/deliveries/{id}/retry.',
+      fix: 'There is nothing to cancel, but it can be delivered again: POST /api/v1/webhooks/deliveries/{id}/retry.',
     });
   if (status === 'pending')
     outbox.enqueue(transaction, organizationId, {

@@ -253,9 +253,7 @@ describe('permissions', () => {
       await app.call(`/messages/${inboxId}`, { token: organization.token }),
       'not_found',
     );
-    expect(problem.detail).toBe(
-      `${inboxId} is the id of an inbox, not of a message.`,
-    );
+    expect(problem.detail).toBe(`${inboxId} is the id of an inbox, not of a message.`);
   });
 });
 

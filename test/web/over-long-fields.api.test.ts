@@ -1,19 +1,19 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { sql } from 'kysely';
+import { newId } from '../../platform/ids.ts';
 import { startBillingApp } from '../billing/billing-app.ts';
+import { createAccountQuickly } from '../support/accounts.ts';
+import { findUntried, tryPages } from '../support/form-trials.ts';
 import { createOrganization } from '../support/organizations.ts';
+import { arrangeAmbiguousSend } from '../support/outbound-mail.ts';
 import { createPageClient, type PageClient } from '../support/page-client.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession } from '../support/sessions.ts';
+import { createStaff } from '../support/staff.ts';
+import { createFailedEmail, createTestEndpoint } from '../support/staff-operations.ts';
 import type { TestApp } from '../support/test-app.ts';
 import { useResource } from '../support/use-resource.ts';
-
-const WEB = join(import.meta.dirname, '../../web');
-
-/** Longer than every field of one line or option, and than every text of several lines. */
-const LONG = { input: 'x'.repeat(10_000), select: 'x'.repeat(10_000), textarea: 'x'.repeat(1_030_000) };
-const SECRET = 'quiet-otter-marble-77';
 
 /** Pages whose forms are tried. */
 const PUBLIC = [
@@ -43,75 +43,6 @@ const SIGNED_IN = [
   '/webhooks/new',
 ];
 
-/** Submits each form of the page with each of its fields too long. Returns what is wrong with the answers. */
-async function tryForms(browser: PageClient, path: string): Promise<{ faults: string[]; actions: string[] }> {
-  const { body } = await browser.open(path);
-  const forms = formsOf(body);
-  const faults: string[] = [];
-  for (const form of forms) {
-    const filled = toValues(form.fields, 'sample');
-    for (const field of form.fields) {
-      const answer = await browser.post(form.action, {
-        ...form.hidden,
-        ...filled,
-        [field.name]: LONG[field.tag],
-      });
-      const again = formsOf(answer.body).find((each) => each.identity === form.identity);
-      const find = (name: string) => again?.fields.find((each) => each.name === name);
-      const lost = form.fields.filter(
-        ({ name, type, sample }) =>
-          name !== field.name && type !== 'password' && find(name)?.value !== sample,
-      );
-      const found = [
-        answer.statusCode === 400 ? '' : `status ${answer.statusCode}`,
-        find(field.name)?.isInvalid ? '' : 'no error at the field',
-        answer.body.includes(SECRET) ? 'a password' : '',
-        ...lost.map(({ name }) => `lost ${name}`),
-      ].filter(Boolean);
-      if (found.length > 0) faults.push(`${form.action} ${field.name}: ${found.join(', ')}`);
-    }
-    for (const name of Object.keys(form.hidden).filter((each) => each !== 'csrf')) {
-      const answer = await browser.post(form.action, { ...form.hidden, ...filled, [name]: LONG.input });
-      const isTold = answer.statusCode === 400 && answer.body.includes('role="alert"');
-      if (!isTold || !formsOf(answer.body).some(({ action }) => action === form.action))
-        faults.push(`${form.action} ${name}, which is hidden: status ${answer.statusCode}`);
-    }
-  }
-  const fields = forms.flatMap((form) => [...form.fields, ...Object.keys(form.hidden)]);
-  if (fields.length === 0) faults.push(`${path}: no field`);
-  return { faults, actions: forms.map(({ action }) => action) };
-}
-
-/** Submits the forms of several pages. */
-async function tryPages(browser: PageClient, paths: readonly string[]) {
-  const faults: string[] = [];
-  const actions: string[] = [];
-  for (const path of paths) {
-    const tried = await tryForms(browser, path);
-    faults.push(...tried.faults);
-    actions.push(...tried.actions);
-  }
-  return { faults, actions };
-}
-
-/** Paths of the forms in the code of a folder of `web/`. */
-function formPaths(folder: string): RegExp[] {
-  const sources = readdirSync(join(WEB, folder)).filter((name) => name.endsWith('.routes.ts'));
-  return sources
-    .flatMap((name) => [
-      ...readFileSync(join(WEB, folder, name), 'utf8').matchAll(
-        /\b(?:pages|console)\.form\(\s*app,\s*['`]([^'`]+)/g,
-      ),
-    ])
-    .map(([, path = '']) => new RegExp(`^${path.replaceAll(/:\w+|\$\{\w+\}/g, '[^/]+')}$`));
-}
-
-/** The forms of the folder that none of the actions submits. */
-const findUntried = (folder: string, actions: readonly string[]): string[] =>
-  formPaths(folder)
-    .filter((pattern) => !actions.some((action) => pattern.test(action.split('?')[0] ?? '')))
-    .map(String);
-
 async function signIn(app: TestApp, userId: string): Promise<PageClient> {
   const browser = createPageClient(app);
   const { token } = await createTestSession(app.worker, userId, { factors: ['totp'] });
@@ -132,6 +63,109 @@ describe('a text that is too long stands with its error at its field, and the ot
   });
 });
 
+/** Staff, and one of everything that they can change. */
+async function arrangeStaff(app: TestApp) {
+  const staff = await createStaff(app);
+  await createStaff(app, { role: 'support' });
+  const note = 'Ticket 4711';
+  const organization = await createOrganization(app.worker);
+  const { organizationId, ownerId, token, keyId } = organization;
+  const call = async (path: string, body: object, by = staff.token) => {
+    const response = await app.call(path, { method: 'POST', token: by, body });
+    if (response.statusCode >= 300) throw new Error(`${path}: ${response.body}`);
+    return response;
+  };
+  const endpointId = await createTestEndpoint(app, token);
+  await call(`/webhooks/endpoints/${endpointId}/test`, {}, token);
+  await call('/admin/notifications', {
+    title: 'T',
+    text: 'T',
+    audience: 'organizations',
+    org_ids: [organizationId],
+    delivery: 'shown',
+    note,
+  });
+  await call(`/admin/orgs/${organizationId}/impersonate`, { reason: note });
+  await call(`/admin/orgs/${organizationId}/environments/${organization.sandboxEnvironmentId}/suspend`, {
+    reason: 'abuse',
+    note,
+  });
+  await call(`/admin/orgs/${organizationId}/limit-override`, {
+    counter: 'inboxes',
+    limit: 9,
+    kind: 'hard',
+    note,
+  });
+  await createFailedEmail(app.worker, { organizationId, ownerId });
+  await createFailedEmail(app.worker, { organizationId, ownerId });
+  const account = await createAccountQuickly(app);
+  await call('/org/upgrade-requests', { tier: 'business', note }, account.token);
+  await call(`/admin/users/${account.userId}/suspend`, { note });
+  await query(app.worker, sql`update api_keys set created_by_user_id = ${ownerId} where id = ${keyId}`);
+  await query(
+    app.worker,
+    sql`insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
+    values (${newId('mfaEnrollment')}, ${ownerId}, 'totp', 'Phone', now(), now())`,
+  );
+  await query(
+    app.worker,
+    sql`insert into retention_policies (org_id, retention_days, applied_days, applied_since, steps, changed_at, created_at)
+    values (${organizationId}, 30, 30, now(), '[]', now(), now())`,
+  );
+  await query(
+    app.worker,
+    sql`insert into outbox (org_id, command, priority, available_at, created_at, dead_at, last_error)
+    values (${organizationId}, ${JSON.stringify({ signal: { workflowId: `send/${organizationId}` } })}::jsonb, 3, now(),
+      now(), '2020-01-01', 'no namespace')`,
+  );
+  const runs = [await arrangeAmbiguousSend(app.worker), `send/${newId('message')}`];
+  for (const [index, workflowId] of runs.entries())
+    app.temporalRuns.add({
+      workflowId,
+      type: 'sendMessage',
+      searchAttributes: { OrgId: organizationId, Stage: index === 0 ? 'needs_attention' : 'deferred' },
+    });
+  const path = `/admin/organizations/${organizationId}`;
+  return {
+    staff,
+    organizationId,
+    paths: [
+      '/admin/toggles',
+      '/admin/announcements',
+      `/admin/emails?organization_id=${organizationId}`,
+      '/admin/health',
+      '/admin/requests',
+      '/admin/staff',
+      path,
+      `${path}/operations`,
+      `${path}/impersonations`,
+      `/admin/people/${ownerId}`,
+      `/admin/people/${account.userId}`,
+      `/admin/work?organization_id=${organizationId}`,
+      ...runs.map((workflow_id) => `/admin/work/run?${new URLSearchParams({ workflow_id })}`),
+    ],
+  };
+}
+
+describe('so do the forms of the staff console', () => {
+  const paused = { id: 'reconcile', isPaused: true, note: null, lastRunAt: null, nextRunAt: null };
+  const app = useTestApp({ schedules: { list: async () => [paused], find: async () => paused } });
+
+  test('which are all tried', async () => {
+    const { staff, organizationId, paths } = await arrangeStaff(app);
+    const browser = createPageClient(app);
+    browser.cookies.set('session', staff.token);
+    const { faults, actions } = await tryPages(browser, paths);
+    await query(app.worker, sql`delete from outbox where org_id = ${organizationId}`);
+    expect(faults).toEqual([]);
+    // The billing page of the test below has one that is overdue.
+    expect(findUntried(app, /^\/admin\//, actions)).toEqual(['/admin/organizations/:id/extend-grace']);
+  });
+});
+
+/** Not its operations of the API. */
+const PAGES_OF_BILLING = /^\/billing\/(?!checkout|portal|subscription|webhook)/;
+
 describe('so do the forms of billing', () => {
   const app = useResource(startBillingApp, (running) => running.stop());
 
@@ -141,84 +175,12 @@ describe('so do the forms of billing', () => {
     const first = await tryPages(await signIn(app, free.ownerId), ['/billing']);
     const second = await tryPages(await signIn(app, paying.ownerId), ['/billing']);
     expect([...first.faults, ...second.faults]).toEqual([]);
-    expect(findUntried('billing', [...first.actions, ...second.actions])).toEqual([]);
+    expect(findUntried(app, PAGES_OF_BILLING, [...first.actions, ...second.actions])).toEqual([]);
+    app.setCard(paying.subscription, 'declined');
+    await app.advanceDays(paying, 31);
+    const { userId } = await createStaff(app);
+    const organization = `/admin/organizations/${paying.organizationId}`;
+    const third = await tryPages(await signIn(app, userId), [organization]);
+    expect(third).toEqual({ faults: [], actions: expect.arrayContaining([`${organization}/extend-grace`]) });
   });
 });
-
-interface Control {
-  tag: keyof typeof LONG;
-  type: string;
-  name: string;
-  /** Undefined for a checkbox that is not checked. */
-  value: string | undefined;
-  isInvalid: boolean;
-  /** Another value that the control takes. */
-  sample: string;
-}
-
-/** The forms of a page, with what a person fills in. */
-function formsOf(html: string) {
-  return [...html.matchAll(/<form[^>]* method="post" action="([^"]*)"[^>]*>(.*?)<\/form>/gs)]
-    .map(([, action = '', content = '']) => {
-      const controls = controlsOf(content);
-      const hidden = controls.filter(({ type, name }) => type === 'hidden' && name !== 'csrf');
-      return {
-        // Several forms of a page have the same action, and another hidden id.
-        identity: [action, ...hidden.map(({ name, value }) => `${name}=${value}`)].join(),
-        action: action.replaceAll('&amp;', '&'),
-        hidden: toValues(
-          controls.filter(({ type }) => type === 'hidden'),
-          'value',
-        ),
-        fields: controls.filter(({ type }) => SAMPLES[type] !== undefined),
-      };
-    })
-    .filter(({ action }) => action !== '/logout');
-}
-
-const SAMPLES: Record<string, string> = {
-  text: 'kept text',
-  search: 'kept text',
-  textarea: 'kept text',
-  url: 'https://kept.example',
-  email: 'ada@people.example',
-  password: SECRET,
-  number: '7',
-  date: '2030-01-02',
-  'datetime-local': '2030-01-02T10:00',
-  select: '',
-  checkbox: 'on',
-};
-
-const toValues = (controls: readonly Control[], which: 'value' | 'sample') =>
-  Object.fromEntries(controls.map((control) => [control.name, control[which] ?? '']));
-
-function controlsOf(content: string): Control[] {
-  const inputs = [...content.matchAll(/<(input) type="([^"]*)"([^>]*)>/g)];
-  const textareas = [...content.matchAll(/<(textarea)()([^>]*)>\n?([^<]*)/g)];
-  const selects = [...content.matchAll(/<(select)()([^>]*)>(.*?)<\/select>/gs)];
-  const controls = [...inputs, ...textareas, ...selects].map(
-    ([, tag = '', kind = '', attributes = '', inner = '']): Control => {
-      const type = kind || tag;
-      const attribute = (name: string) => new RegExp(` ${name}="([^"]*)"`).exec(attributes)?.[1];
-      const isUnchecked = type === 'checkbox' && !/ checked\b/.test(attributes);
-      return {
-        tag: tag as Control['tag'],
-        type,
-        name: attribute('name') ?? '',
-        value: isUnchecked
-          ? undefined
-          : type === 'textarea'
-            ? inner
-            : type === 'select'
-              ? /value="([^"]*)" selected/.exec(inner)?.[1]
-              : attribute('value'),
-        isInvalid: attributes.includes('aria-invalid="true"'),
-        sample:
-          type === 'select' ? (/.*<option value="([^"]*)"/s.exec(inner)?.[1] ?? '') : (SAMPLES[type] ?? ''),
-      };
-    },
-  );
-  // Checkboxes of one name are a list, which holds no text.
-  return controls.filter(({ name }) => controls.filter((each) => each.name === name).length === 1);
-}

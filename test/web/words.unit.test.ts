@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { AUDIT_ACTIONS } from '../../domain/audit/audit-actions.ts';
-import { AppError, ERROR_CODES, type ErrorCode, invalid } from '../../platform/errors.ts';
+import { AppError, ERROR_CODES, type ErrorCode, invalid, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
 import { ACTION_GROUPS, describeAction, describeChanges } from '../../web/audit-log/audit-words.ts';
 import { shortenExcerpt } from '../../web/messages/words.ts';
 import { fieldMessage, otherMessages, pageWords } from '../../web/shell/words.ts';
@@ -14,8 +15,8 @@ const NEXT = { next: '/settings' };
 const FOR_PROGRAMS =
   /\/body|\/query|\/api\/|must match|must NOT|\b(?:GET|POST|PUT|PATCH|DELETE|HTTP|JSON)\b|Idempotency-Key|x-org-id|\b[a-z]+_[a-z_]+\b|\[\d+\]/;
 
-const wordsOf = (problem: AppError): string => {
-  const { text, remedy } = pageWords(problem, NEXT);
+const wordsOf = (problem: AppError, isStaff = false): string => {
+  const { text, remedy } = pageWords(problem, { ...NEXT, isStaff });
   return [text, remedy?.text ?? ''].join(' ');
 };
 
@@ -78,13 +79,54 @@ function textsOfErrors(): string[] {
   return [...new Set(texts)];
 }
 
-test('no text of an error reaches a page with the words of the API in it', () => {
-  const texts = textsOfErrors();
-  expect(texts.length).toBeGreaterThan(300);
-  const told = texts
-    .map((text) => wordsOf(new AppError('conflict', { detail: text, fix: text })))
-    .filter((words) => FOR_PROGRAMS.test(words));
-  expect(told).toEqual([]);
+test.each([false, true])(
+  'no text of an error reaches a page with the words of the API in it, of staff: %s',
+  (isStaff) => {
+    const texts = textsOfErrors();
+    expect(texts.length).toBeGreaterThan(300);
+    const told = texts
+      .map((text) => wordsOf(new AppError('conflict', { detail: text, fix: text }), isStaff))
+      .filter((words) => FOR_PROGRAMS.test(words));
+    expect(told).toEqual([]);
+  },
+);
+
+test('no advice ends in the middle, where the call of the API was', () => {
+  const told = textsOfErrors().map((fix) => wordsOf(new AppError('conflict', { detail: 'x', fix })));
+  expect(told.filter((words) => / (?:and|or|see|until|with)\.$|\. To [^,;:]*\.$/.test(words))).toEqual([]);
+});
+
+describe('staff', () => {
+  const words = (detail: string, fix: string) =>
+    pageWords(new AppError('conflict', { detail, fix }), { ...NEXT, isStaff: true });
+
+  test('read ids, but no other word of the API', () => {
+    const id = newId('organization');
+    expect(words(`The organization ${id} is open.`, `Close ${id} first: DELETE /api/v1/org.`)).toEqual({
+      text: `The organization ${id} is open.`,
+      remedy: { text: `Close ${id} first.` },
+    });
+    expect(words('The field max_age is wrong.', 'Send the header x-org-id.')).toEqual({
+      text: 'This does not work in the present state.',
+      remedy: undefined,
+    });
+  });
+
+  test('do not read to ask the owner of the organization', () => {
+    const problem = new AppError('permission_denied', { detail: 'x_y', fix: 'x_y' });
+    expect(pageWords(problem, { ...NEXT, isStaff: true })).toEqual({
+      text: 'Your role does not allow this.',
+      remedy: undefined,
+    });
+  });
+
+  test('read what does not exist, without the credentials of programs', () => {
+    const id = newId('user');
+    expect(pageWords(notFound('user', id), { ...NEXT, isStaff: true }).text).toBe(
+      `The user ${id} does not exist.`,
+    );
+    expect(pageWords(notFound('user', id), NEXT).text).not.toContain(id);
+  });
 });
 
 describe('what stands at a field', () => {
@@ -122,7 +164,10 @@ describe('what stands at a field', () => {
     expect(at(message)).toBe(told);
   });
 
-  test('is a sentence about the field, with the advice for it', () => {
+  test('is a sentence of its own, or one about the field, with the advice for it', () => {
+    expect(at('Line 2 cannot be read.', '/body/name', 'Write it again.')).toBe(
+      'Line 2 cannot be read. Write it again.',
+    );
     expect(at('is reserved', '/body/name', 'Choose another one.')).toBe(
       'Name is reserved. Choose another one.',
     );
@@ -142,6 +187,10 @@ describe('what stands at a field', () => {
       'Max age hours must be later than since. Choose a later end.',
     ]);
     expect(otherMessages(problem, new Set(['max_age_hours']))).toEqual([]);
+    const hidden = invalid('/body/target_id', 'must have at most 64 characters', 'x_y');
+    expect(otherMessages(hidden, new Set())).toEqual(['Target id: Use at most 64 characters.']);
+    const unknown = invalid('/body/x', 'is not a field of this operation, which has name', 'x_y');
+    expect(otherMessages(unknown, new Set())).toEqual(['The page is out of date. Reload it, and try again.']);
   });
 });
 

@@ -119,7 +119,8 @@ export function pageWords(
   if (problem.errors?.length)
     return { text: 'Something here needs your attention. Nothing has been changed.' };
   const known = CODES[code];
-  if (known.always) return known;
+  // Staff enter ids, and read which of them is wrong.
+  if (known.always && !(isStaff && code === 'not_found')) return known;
   // The remedies of others lead to pages and people of their organization.
   const remedy = isStaff ? undefined : known.remedy;
   const advice = sentenceFor(fix, isStaff);

@@ -23,7 +23,7 @@ export function readResolutionList(list: string): StaffJobItem[] {
   return lines.map((line, index) => {
     const { message, resolution, recipient, email } = LINE.exec(line)?.groups ?? {};
     if (message === undefined || (resolution !== 'sent' && resolution !== 'resend'))
-      throw rejected(`Line ${index + 1} cannot be read: ${line.slice(0, 80)}`);
+      throw rejected(`Line ${index + 1} cannot be read.`);
     return {
       message,
       resolution,
