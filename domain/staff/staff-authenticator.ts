@@ -41,7 +41,7 @@ export function endOfStaffAccess({ authenticatedAt, sessionExpiresAt }: Person):
 function noStaff(): AppError {
   return new AppError('permission_denied', {
     detail: 'This is for the staff who operate the service.',
-    fix: 'Work in your own organization instead: GET /openapi.json lists what it offers.',
+    fix: 'Work in your own organization instead: GET /api/v1/me shows it.',
   });
 }
 
