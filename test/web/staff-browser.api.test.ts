@@ -77,8 +77,19 @@ import { createFailedEmail, createTestEndpoint } from '../support/staff-operatio
       sql`select reason from staff_audit_entries where organization_id = ${organizationId}`,
     );
     expect(rows).toEqual([{ reason: 'Reported twice' }]);
+
+    // What the server refuses is corrected at its field, in the form that it belongs to.
+    await page.locator('summary', { hasText: 'Override a limit' }).click();
+    const override = page.locator('form[action$="/overrides"]');
+    await override.getByLabel('Expires on').fill('2001-01-01');
+    await override.getByLabel('Reason').fill('Contract');
+    await override.getByRole('button', { name: 'Override' }).click();
+    await page.getByText('Expires on (UTC) must be in the future.').waitFor();
+    expect(await page.evaluate('document.activeElement.name')).toBe('expires_at');
+    expect(await override.getByLabel('Reason').inputValue()).toBe('Contract');
     await context.close();
   });
+
   test('fits a phone, is accessible, and shows times as those of the reader', async () => {
     const { organizationId, ownerId, token } = await createOrganization(app.worker);
     await createFailedEmail(app.worker, { organizationId, ownerId });

@@ -5,7 +5,7 @@ import { AppError, ERROR_CODES, type ErrorCode, invalid, notFound } from '../../
 import { newId } from '../../platform/ids.ts';
 import { ACTION_GROUPS, describeAction, describeChanges } from '../../web/audit-log/audit-words.ts';
 import { shortenExcerpt } from '../../web/messages/words.ts';
-import { fieldMessage, otherMessages, pageWords } from '../../web/shell/words.ts';
+import { fieldMessage, otherMessages, pageWords, staffWords } from '../../web/shell/words.ts';
 import { listSourceFiles } from '../guards/import-graph.ts';
 
 const CODES = Object.keys(ERROR_CODES) as ErrorCode[];
@@ -110,6 +110,13 @@ describe('staff', () => {
       text: 'This does not work in the present state.',
       remedy: undefined,
     });
+  });
+
+  test('read why one of many runs was left out, without the calls that would help', () => {
+    const error =
+      'A canceled run would start again. Extend the grace: POST /api/v1/admin/orgs/{id}/extend-grace.';
+    expect(staffWords(error)).toBe('A canceled run would start again. Extend the grace.');
+    expect(staffWords('org_id is wrong.')).toBe('This does not work in the present state.');
   });
 
   test('do not read to ask the owner of the organization', () => {

@@ -107,6 +107,9 @@ function describeField({ path, message }: FieldError, label: string, advice: str
   return advice === undefined ? said : `${said} ${advice}`;
 }
 
+/** What staff read of a conflict that stands beside others, such as why one of many runs was left out. */
+export const staffWords = (conflict: string): string => sentenceFor(conflict, true) ?? CODES.conflict.text;
+
 /** What the page says about a rejection as a whole. */
 export function pageWords(
   problem: AppError,

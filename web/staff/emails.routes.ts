@@ -12,6 +12,7 @@ import {
 import { AppError, invalid } from '../../platform/errors.ts';
 import { OptionalText } from '../shell/forms.ts';
 import { withQuery } from '../shell/links.ts';
+import { staffWords } from '../shell/words.ts';
 import { type Console, staffListQuery } from './console.ts';
 
 export interface EmailConsoleDependencies {
@@ -90,7 +91,7 @@ const nothingSelected = (): AppError =>
 function requireAllDone(results: readonly RetryResult[]): void {
   const failed = results.flatMap((result) => (result.status === 'failed' ? [result] : []));
   if (failed.length === 0) return;
-  const reasons = failed.map(({ id, error }) => `${id}: ${error.detail}`).join(' ');
+  const reasons = failed.map(({ id, error }) => `${id}: ${staffWords(error.detail)}`).join(' ');
   throw new AppError('conflict', {
     detail: `${failed.length} of ${results.length} emails are not sent again. ${reasons}`.slice(0, 4_000),
     fix:

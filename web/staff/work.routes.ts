@@ -15,6 +15,7 @@ import type { AmbiguityResolution } from '../../workflows/outbound/send-message.
 import { NumberField, OptionalText, readNumber } from '../shell/forms.ts';
 import { withQuery } from '../shell/links.ts';
 import type { Pages } from '../shell/pages.ts';
+import { staffWords } from '../shell/words.ts';
 import { type Console, NoticeQuery, ResourceParams, staffListQuery } from './console.ts';
 import { filled } from './filters.ts';
 import { MAX_LIST_CHARACTERS, readResolutionList } from './resolution-list.ts';
@@ -182,7 +183,10 @@ export const workConsole =
           template: 'staff/job',
           title: 'Action on many runs',
           log: { resourceId: job.id },
-          data: { job },
+          data: {
+            job,
+            problems: job.problems.map(({ target, error }) => ({ target, error: staffWords(error) })),
+          },
         });
       },
     );
