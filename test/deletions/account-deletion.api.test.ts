@@ -9,6 +9,7 @@ import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { addStaffMember, createStaff } from '../support/staff.ts';
+import { enrollTotp } from '../support/totp.ts';
 
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
 
@@ -392,9 +393,6 @@ describe('recovering an account', () => {
 
 async function createAccountWithFactor(): Promise<{ account: TestAccount; secret: string }> {
   const account = await createAccount();
-  const { enrollment_id, secret } = (await post('/auth/mfa/totp/setup', {}, account.token)).json();
-  const epoch = Math.floor(Date.now() / 1000) - 30;
-  const body = { enrollment_id, code: await generate({ secret, epoch }) };
-  expect((await post('/auth/mfa/totp/verify', body, account.token)).statusCode).toBe(200);
+  const { secret } = await enrollTotp((path, body) => post(path, body, account.token));
   return { account, secret };
 }

@@ -4,7 +4,6 @@ import { inflateRawSync } from 'node:zlib';
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { LightMyRequestResponse } from 'fastify';
 import { sql } from 'kysely';
-import { generate } from 'otplib';
 import { listSourceFiles } from '../guards/import-graph.ts';
 import { readAccountMail } from '../support/account-mail.ts';
 import {
@@ -42,6 +41,7 @@ import {
   SSO_TEST_CONFIG,
   type SsoOrganization,
 } from '../support/sso.ts';
+import { enrollTotp, totpCode } from '../support/totp.ts';
 import { useResource } from '../support/use-resource.ts';
 
 const provider = useResource(startForgingProvider, (started) => started.close());
@@ -134,10 +134,8 @@ const post = (path: string, body: object, token?: string) =>
 
 /** Enrolls an authenticator app. Returns a code that is valid now. */
 async function addTotp({ token }: Pick<QuickAccount, 'token'>): Promise<string> {
-  const { secret } = (await post('/auth/mfa/totp/setup', {}, token)).json();
-  const code = await generate({ secret, epoch: Date.now() / 1000 - 30 });
-  expect((await post('/auth/mfa/totp/verify', { code }, token)).statusCode).toBe(200);
-  return generate({ secret });
+  const { secret } = await enrollTotp((path, body) => post(path, body, token));
+  return totpCode(secret);
 }
 
 async function addPasskey({ token }: QuickAccount) {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
-import { generate } from 'otplib';
 import { sha256 } from '../../platform/crypto.ts';
 import { newId } from '../../platform/ids.ts';
 import {
@@ -14,6 +13,7 @@ import { expectProblem } from '../support/problems.ts';
 import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff } from '../support/staff.ts';
+import { enrollTotp, totpCode } from '../support/totp.ts';
 
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
 
@@ -48,11 +48,8 @@ async function knownDevice(account: QuickAccount): Promise<string> {
 
 /** @returns the secret. */
 async function addTotp(account: QuickAccount): Promise<string> {
-  const post = (path: string, body: object) => app.call(path, { method: 'POST', token: account.token, body });
-  const { enrollment_id, secret } = (await post('/auth/mfa/totp/setup', {})).json();
-  const body = { enrollment_id, code: await generate({ secret, epoch: Date.now() / 1000 - 30 }) };
-  expect((await post('/auth/mfa/totp/verify', body)).statusCode).toBe(200);
-  return secret;
+  const { token } = account;
+  return (await enrollTotp((path, body) => app.call(path, { method: 'POST', token, body }))).secret;
 }
 
 describe('a known device', () => {
@@ -115,7 +112,7 @@ describe('a known device', () => {
         headers,
         body: { mfa_token, method: 'totp', code },
       });
-    const completed = await complete(first.json().mfa_token, await generate({ secret }));
+    const completed = await complete(first.json().mfa_token, await totpCode(secret));
     const device = cookieOf(completed)?.value;
     expect(device).toMatch(/^\w{43}$/);
     await block(account.email);

@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
-import { generate } from 'otplib';
 import { startSession } from '../../domain/people/start-session.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import { newId } from '../../platform/ids.ts';
@@ -13,6 +12,7 @@ import { createSoftwareAuthenticator } from '../support/software-authenticator.t
 import { createConfiguration, createSsoOrganization, oidcSettings } from '../support/sso.ts';
 import { createStaff } from '../support/staff.ts';
 import type { Call } from '../support/test-app.ts';
+import { enrollTotp, totpCode } from '../support/totp.ts';
 
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
 const TIMES = 40;
@@ -246,11 +246,8 @@ const startSessions = (userId: string) =>
 
 /** Enrolls an authenticator app. Returns a code that is valid now. */
 async function addTotp(token: string): Promise<string> {
-  const post = (path: string, body: object) => app.call(path, { method: 'POST', token, body });
-  const { secret } = (await post('/auth/mfa/totp/setup', {})).json();
-  const code = await generate({ secret, epoch: Date.now() / 1000 - 30 });
-  expect((await post('/auth/mfa/totp/verify', { code })).statusCode).toBe(200);
-  return generate({ secret });
+  const { secret } = await enrollTotp((path, body) => app.call(path, { method: 'POST', token, body }));
+  return totpCode(secret);
 }
 
 describe('40 times at the same time', () => {

@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
-import { generate } from 'otplib';
 import { purgeSignIns } from '../../domain/people/purge-sign-ins.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import { readAccountMail } from '../support/account-mail.ts';
@@ -14,17 +13,13 @@ import {
 import { expectProblem } from '../support/problems.ts';
 import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
+import { enrollTotp, totpCode } from '../support/totp.ts';
 
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
 let account: QuickAccount;
 beforeEach(async () => {
   account = await createAccount(app);
 });
-
-const STEP_SECONDS = 30;
-/** The code of the current step, or of one before or after it. */
-const codeOf = (secret: string, steps = 0) =>
-  generate({ secret, epoch: Math.floor(Date.now() / 1000) + steps * STEP_SECONDS });
 
 const post = (path: string, body?: unknown, token?: string) =>
   app.call(path, {
@@ -39,14 +34,7 @@ async function setUp(token = account.token) {
   return response.json<{ enrollment_id: string; secret: string; otpauth_uri: string; qr_svg: string }>();
 }
 
-/** Enrolls an app with the code of the previous step, so that the current one is left for the test. */
-async function enroll(token = account.token) {
-  const { enrollment_id, secret } = await setUp(token);
-  const body = { enrollment_id, code: await codeOf(secret, -1) };
-  const verified = await post('/auth/mfa/totp/verify', body, token);
-  expect(verified.statusCode).toBe(200);
-  return { enrollmentId: enrollment_id, secret, recoveryCodes: verified.json().recovery_codes as string[] };
-}
+const enroll = (token = account.token) => enrollTotp((path, body) => post(path, body, token));
 
 async function startChallenge(): Promise<string> {
   return (await signIn(app, account.email)).json().mfa_token;
@@ -71,7 +59,7 @@ describe('enrolling an authenticator app', () => {
     expect((await app.call('/auth/mfa/status', { token: account.token })).json()).toMatchObject({
       enabled: false,
     });
-    const body = { enrollment_id: setup.enrollment_id, code: await codeOf(setup.secret) };
+    const body = { enrollment_id: setup.enrollment_id, code: await totpCode(setup.secret) };
     const verified = (await post('/auth/mfa/totp/verify', body, account.token)).json();
     expect(verified.enrollment).toMatchObject({
       id: setup.enrollment_id,
@@ -93,9 +81,9 @@ describe('enrolling an authenticator app', () => {
     await setUp();
     const { enrollment_id: id, secret } = await setUp();
     expectProblem(await code('000000'), 'invalid_credentials');
-    const verified = await code(await codeOf(secret));
+    const verified = await code(await totpCode(secret));
     expect(verified.json()).toMatchObject({ enrollment: { id }, recovery_codes: expect.any(Array) });
-    expectProblem(await code(await codeOf(secret)), 'not_found');
+    expectProblem(await code(await totpCode(secret)), 'not_found');
   });
 
   test('needs a right code, and signing in stays as it was until then', async () => {
@@ -118,7 +106,7 @@ describe('enrolling an authenticator app', () => {
     expect(await age(enrollment_id, '1 minute')).toEqual([]);
     await age(second.enrollment_id, '61 minutes');
     const verify = async ({ enrollment_id: id, secret: key }: { enrollment_id: string; secret: string }) =>
-      post('/auth/mfa/totp/verify', { enrollment_id: id, code: await codeOf(key) }, account.token);
+      post('/auth/mfa/totp/verify', { enrollment_id: id, code: await totpCode(key) }, account.token);
     for (const setup of [{ enrollment_id, secret }, second]) expectProblem(await verify(setup), 'not_found');
     await purgeSignIns(app.worker);
     const left = await query(
@@ -139,7 +127,7 @@ describe('enrolling an authenticator app', () => {
   test("does not complete another person's enrollment", async () => {
     const { enrollment_id, secret } = await setUp();
     const other = await createAccount(app);
-    const body = { enrollment_id, code: await codeOf(secret) };
+    const body = { enrollment_id, code: await totpCode(secret) };
     expectProblem(await post('/auth/mfa/totp/verify', body, other.token), 'not_found');
   });
 
@@ -169,21 +157,21 @@ describe('enrolling an authenticator app', () => {
 describe('signing in with a second factor', () => {
   test('takes the code of the app, once per step', async () => {
     const { secret } = await enroll();
-    const code = await codeOf(secret);
+    const code = await totpCode(secret);
     const first = await complete(await startChallenge(), code);
     expect(first.json()).toMatchObject({
       token: expect.stringMatching(/^sst_/),
       user: { mfa_enabled: true },
     });
     expectProblem(await complete(await startChallenge(), code), 'invalid_credentials');
-    const older = await codeOf(secret, -1);
+    const older = await totpCode(secret, -1);
     expectProblem(await complete(await startChallenge(), older), 'invalid_credentials');
-    expect((await complete(await startChallenge(), await codeOf(secret, 1))).statusCode).toBe(200);
+    expect((await complete(await startChallenge(), await totpCode(secret, 1))).statusCode).toBe(200);
   });
 
   test('takes a code once of two concurrent requests', async () => {
     const { secret } = await enroll();
-    const code = await codeOf(secret);
+    const code = await totpCode(secret);
     const tokens = [await startChallenge(), await startChallenge(), await startChallenge()];
     const statuses = (await Promise.all(tokens.map((token) => complete(token, code)))).map(
       (r) => r.statusCode,
@@ -192,9 +180,9 @@ describe('signing in with a second factor', () => {
   });
 
   test.each([
-    ['codes of five steps ago', (secret: string) => codeOf(secret, -5)],
+    ['codes of five steps ago', (secret: string) => totpCode(secret, -5)],
     ['words', async () => 'abcdef'],
-    ['seven digits', async (secret: string) => `${await codeOf(secret)}0`],
+    ['seven digits', async (secret: string) => `${await totpCode(secret)}0`],
     ['an empty code of spaces', async () => '      '],
     ['a recovery code that was never issued', async () => 'aaaaaa-aaaaaa-aaaaa'],
   ])('rejects %s', async (_case, codeFor) => {
@@ -207,8 +195,8 @@ describe('signing in with a second factor', () => {
     const mfaToken = await startChallenge();
     for (let count = 0; count < 5; count += 1)
       expectProblem(await complete(mfaToken, '000000'), 'invalid_credentials');
-    expectProblem(await complete(mfaToken, await codeOf(secret)), 'invalid_credentials');
-    expect((await complete(await startChallenge(), await codeOf(secret))).statusCode).toBe(200);
+    expectProblem(await complete(mfaToken, await totpCode(secret)), 'invalid_credentials');
+    expect((await complete(await startChallenge(), await totpCode(secret))).statusCode).toBe(200);
   });
 
   test('cannot be guessed with a new token for every few codes, and the person is warned', async () => {
@@ -228,7 +216,7 @@ describe('signing in with a second factor', () => {
     );
     expect(delayed).toHaveLength(1);
     expect(await guess(second)).toBe('rate_limited');
-    expectProblem(await complete(third, await codeOf(secret)), 'rate_limited');
+    expectProblem(await complete(third, await totpCode(secret)), 'rate_limited');
     const mails = await readAccountMail(app, account.email);
     expect(mails.filter(({ template }) => template === 'mfa-failed')).toHaveLength(1);
   });
@@ -237,20 +225,20 @@ describe('signing in with a second factor', () => {
     const { secret } = await enroll();
     const mfaToken = await startChallenge();
     await Promise.all(Array.from({ length: 8 }, () => complete(mfaToken, '000000')));
-    expectProblem(await complete(mfaToken, await codeOf(secret)), 'invalid_credentials');
+    expectProblem(await complete(mfaToken, await totpCode(secret)), 'invalid_credentials');
   });
 
   test('uses a token once, and not after ten minutes', async () => {
     const { secret } = await enroll();
     const used = await startChallenge();
-    await complete(used, await codeOf(secret));
-    expectProblem(await complete(used, await codeOf(secret, 1)), 'invalid_credentials');
+    await complete(used, await totpCode(secret));
+    expectProblem(await complete(used, await totpCode(secret, 1)), 'invalid_credentials');
     const expired = await startChallenge();
     await query(
       app.worker,
       sql`update mfa_challenges set expires_at = date_trunc('milliseconds', now()) where user_id = ${account.userId}`,
     );
-    expectProblem(await complete(expired, await codeOf(secret, 1)), 'invalid_credentials');
+    expectProblem(await complete(expired, await totpCode(secret, 1)), 'invalid_credentials');
   });
 
   test('is void after the password was changed', async () => {
@@ -258,7 +246,7 @@ describe('signing in with a second factor', () => {
     const mfaToken = await startChallenge();
     const body = { current_password: PASSWORD, new_password: 'another-marble-otter-9' };
     expect((await post('/user/me/change-password', body, account.token)).statusCode).toBe(204);
-    expectProblem(await complete(mfaToken, await codeOf(secret)), 'invalid_credentials');
+    expectProblem(await complete(mfaToken, await totpCode(secret)), 'invalid_credentials');
   });
 });
 

@@ -7,7 +7,6 @@ import { localPath } from '../../api/people/local-path.ts';
 import type { Cookies } from '../../api/plugins/cookies.ts';
 import { strictObject, text } from '../../api/schemas.ts';
 import { createSsoCookies, LINK_PAGE } from '../../api/sso/sso-cookies.ts';
-import type { SignedIn } from '../../domain/people/sign-in.service.ts';
 import type { SsoLinkService } from '../../domain/sso/sso-link.service.ts';
 import type { SsoLoginService } from '../../domain/sso/sso-login.service.ts';
 import type { AppError } from '../../platform/errors.ts';
@@ -90,11 +89,6 @@ export const ssoPages =
 
     const showLink = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
       pages.send(request, reply, { template: 'sign-in/login-link', title: 'Link your account', problem });
-    const finish = (_request: FastifyRequest, reply: FastifyReply, { signIn }: SignedIn) => {
-      ssoCookies.clearLink(reply);
-      return browserSignIn.finish(reply, signIn, '/overview');
-    };
-
     app.get(
       '/login/link',
       { config: { person: 'full' }, schema: { operationId: 'pages.ssoLink', querystring: PageQuery } },
@@ -106,7 +100,10 @@ export const ssoPages =
       schema: { operationId: 'pages.linkSso', body: strictObject({}) },
       work: (request) => ssoLinks.link(request.person, linkOf(request), clientOf(request)),
       show: showLink,
-      done: finish,
+      done(_request, reply, { signIn }) {
+        ssoCookies.clearLink(reply);
+        return browserSignIn.finish(reply, signIn, '/overview');
+      },
     });
 
     const linkOf = (request: FastifyRequest) => ({
@@ -147,7 +144,10 @@ export const ssoPages =
       schema: { operationId: 'pages.joinBySso', body: strictObject({}) },
       work: (request) => ssoLinks.join(linkOf(request), clientOf(request)),
       show: showFormer,
-      done: finish,
+      done(_request, reply, { signIn }) {
+        ssoCookies.clearLink(reply);
+        return browserSignIn.finish(reply, signIn, '/overview');
+      },
     });
     done();
   };
