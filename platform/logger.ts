@@ -1,9 +1,15 @@
-import { type Logger, pino } from 'pino';
+import { destination, type Logger, type LoggerOptions, pino } from 'pino';
 import type { Config } from './config.ts';
 import { activeTraceId } from './tracing/span.ts';
 
+/** A system call for each line costs more than the line. What a killed process had not yet written is lost. */
+const WRITE_BYTES = 4_096;
+const WRITE_EVERY_MS = 100;
+/** While nobody reads the output. Further lines are dropped. */
+const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+
 /**
- * JSON lines on standard output. No code logs bodies, addresses or secrets; redaction is a second line of defense.
+ * JSON lines on standard output, at most 100 ms late: a fatal line and the end of the process write at once. No code logs bodies, addresses or secrets; redaction is a second line of defense.
  *
  * @param readContext ids that every line carries, such as those of the activity in progress.
  */
@@ -12,13 +18,20 @@ export function createLogger(
   processName: string,
   readContext: () => object = () => ({}),
 ): Logger {
-  return pino({
+  const options: LoggerOptions = {
     level: config.LOG_LEVEL,
     base: { process: processName, pid: process.pid },
     redact: ['req.headers.authorization', 'headers.authorization', '*.secret', '*.password', '*.token'],
     timestamp: pino.stdTimeFunctions.isoTime,
     mixin: () => ({ ...readContext(), traceId: activeTraceId() }),
+  };
+  const output = destination({
+    sync: false,
+    minLength: WRITE_BYTES,
+    periodicFlush: WRITE_EVERY_MS,
+    maxLength: MAX_WAITING_BYTES,
   });
+  return pino(options, output);
 }
 
 /** Turns what Node itself would print as text into log lines: warnings, and the error that ends the process. */

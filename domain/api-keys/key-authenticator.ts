@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
 import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-addresses.ts';
@@ -92,10 +93,24 @@ export function createKeyAuthenticator({
   };
 }
 
-function findKey(database: Database, { token, environmentId, resourceId }: Credentials) {
-  const requested = toIdParameter('environment', environmentId);
-  const found = sql<FoundKey>`find_api_key(${hashApiKeyToken(token)}, ${requested}, ${resourceId ?? null})`;
-  return database.db
+async function findKey(database: Database, { token, environmentId, resourceId }: Credentials) {
+  const [key] = await selectKey(database.db, {
+    tokenHash: hashApiKeyToken(token),
+    environmentId: toIdParameter('environment', environmentId),
+    resourceId: resourceId ?? null,
+  });
+  return key;
+}
+
+interface KeyQuery {
+  tokenHash: Buffer;
+  environmentId: string | null;
+  resourceId: string | null;
+}
+
+const selectKey = compileOnce((db, { tokenHash, environmentId, resourceId }: KeyQuery) => {
+  const found = sql<FoundKey>`find_api_key(${tokenHash}, ${environmentId}, ${resourceId})`;
+  return db
     .selectFrom(found.as('found'))
     .select([
       'key_id as keyId',
@@ -113,6 +128,5 @@ function findKey(database: Database, { token, environmentId, resourceId }: Crede
       sql<boolean | null>`expires_at <= now()`.as('isExpired'),
       sql<boolean | null>`last_used_at > now() - interval '1 minute'`.as('isRecentlyUsed'),
       'is_previous as isPrevious',
-    ])
-    .executeTakeFirst();
-}
+    ]);
+});

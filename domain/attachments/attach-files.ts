@@ -1,5 +1,6 @@
 import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -129,14 +130,16 @@ export async function replaceDraftFiles(
   return attachments;
 }
 
-export function findDraftAttachments(db: Db, draftId: string): Promise<Attachment[]> {
-  return db
+export const findDraftAttachments = (db: Db, draftId: string): Promise<Attachment[]> =>
+  selectDraftAttachments(db, { draftId });
+
+const selectDraftAttachments = compileOnce((db, { draftId }: { draftId: string }) =>
+  db
     .selectFrom('attachments')
     .select(columnsOf(AttachmentEntity))
     .where('draft_id', '=', draftId)
-    .orderBy('position')
-    .execute();
-}
+    .orderBy('position'),
+);
 
 /**
  * Locks the attachments in a fixed order to prevent deadlocks. The locked rows prevent the deletion of their objects.

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { columnsOf } from '../../platform/database/columns-of.ts';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import { json } from '../../platform/database/json.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { columnsWithin, type Scope } from '../identity/scope.ts';
@@ -17,16 +18,18 @@ export async function lockDraft(
   draftId: string,
   within: DraftPlace = columnsWithin(scope),
 ): Promise<Draft> {
-  const draft = await db
-    .selectFrom('drafts')
-    .select(columnsOf(DraftEntity))
-    .where('id', '=', draftId)
-    .where((eb) => eb.and(within))
-    .forUpdate()
-    .executeTakeFirst();
+  const [draft] = await selectAndLock(db, { ...within, id: draftId });
   if (!draft) throw await draftNotFound(db, draftId, within);
   return { ...draft };
 }
+
+const selectAndLock = compileOnce((db, where: DraftPlace & { id: string }) =>
+  db
+    .selectFrom('drafts')
+    .select(columnsOf(DraftEntity))
+    .where((eb) => eb.and(where))
+    .forUpdate(),
+);
 
 /**
  * @returns a copy of a scheduled draft to change, which {@link saveDraft} stores; undefined if the draft is no longer
@@ -48,8 +51,14 @@ export async function lockScheduledDraft(
   return draft && { ...draft };
 }
 
-export function insertDraft(db: Db, draft: Draft): Promise<Draft> {
-  return db
+export async function insertDraft(db: Db, draft: Draft): Promise<Draft> {
+  const [inserted] = await insert(db, draft);
+  if (!inserted) throw new Error('PostgreSQL returned no inserted draft');
+  return inserted;
+}
+
+const insert = compileOnce((db, draft: Draft) =>
+  db
     .insertInto('drafts')
     .values({
       id: draft.id,
@@ -62,27 +71,33 @@ export function insertDraft(db: Db, draft: Draft): Promise<Draft> {
       ...contentOf(draft),
       ...stateOf(draft),
     })
-    .returning(columnsOf(DraftEntity))
-    .executeTakeFirstOrThrow(() => new Error('PostgreSQL returned no inserted draft'));
-}
+    .returning(columnsOf(DraftEntity)),
+);
 
 /**
  * Stores a locked draft: the state of its send, and its content if the version has changed.
  *
  * @returns the draft as stored.
  */
-export function saveDraft(
+export async function saveDraft(
   db: Db,
   draft: Draft,
   { withContent = false }: { withContent?: boolean } = {},
 ): Promise<Draft> {
-  return db
-    .updateTable('drafts')
-    .set({ ...(withContent ? contentOf(draft) : {}), ...stateOf(draft), updated_at: sql`now()` })
-    .where('id', '=', draft.id)
-    .returning(columnsOf(DraftEntity))
-    .executeTakeFirstOrThrow(() => new Error('A locked draft is gone'));
+  const [saved] = await update(db, { ...draft, withContent });
+  if (!saved) throw new Error('A locked draft is gone');
+  return saved;
 }
+
+const update = compileOnce(
+  (db, { withContent, ...draft }: Draft & { withContent: boolean }) =>
+    db
+      .updateTable('drafts')
+      .set({ ...(withContent ? contentOf(draft) : {}), ...stateOf(draft), updated_at: sql`now()` })
+      .where('id', '=', draft.id)
+      .returning(columnsOf(DraftEntity)),
+  ['withContent'],
+);
 
 export async function deleteDraft(db: Db, { id }: Draft): Promise<void> {
   await db.deleteFrom('drafts').where('id', '=', id).execute();

@@ -97,8 +97,17 @@ export function withinScope(scope: Scope): {
   };
 }
 
+/** What a statement needs to see only the rows of a scope. */
+export type Place = Pick<Scope, 'organizationId' | 'environmentId' | 'inboxId'>;
+
+export const placeOf = ({ organizationId, environmentId, inboxId }: Scope): Place => ({
+  organizationId,
+  environmentId,
+  inboxId,
+});
+
 /** As {@link withinScope}, for a statement: `.where((eb) => eb.and(columnsWithin(scope)))`. */
-export function columnsWithin({ organizationId, environmentId, inboxId }: Scope): {
+export function columnsWithin({ organizationId, environmentId, inboxId }: Place): {
   org_id: string;
   env_id: string;
   inbox_id?: string;

@@ -1,4 +1,5 @@
 import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { inboxSuspended } from '../identity/authentication.ts';
@@ -77,15 +78,20 @@ export async function findInboxWithMail(db: Db, scope: Scope, inboxId: string): 
 
 /** For what outlives an inbox and its messages, such as events. @throws AppError `not_found`. */
 export async function findInboxIncludingDeleted(db: Db, scope: Scope, inboxId: string): Promise<InboxRow> {
-  const inbox = canAccessInbox(scope, inboxId)
-    ? await db
-        .selectFrom('inboxes')
-        .select(columnsOf(InboxEntity))
-        .where('id', '=', inboxId)
-        .where('org_id', '=', scope.organizationId)
-        .where('env_id', '=', scope.environmentId)
-        .executeTakeFirst()
-    : undefined;
+  const { organizationId, environmentId } = scope;
+  const [inbox] = canAccessInbox(scope, inboxId)
+    ? await selectInbox(db, { inboxId, organizationId, environmentId })
+    : [];
   if (!inbox) throw notFound('inbox', inboxId);
   return inbox;
 }
+
+const selectInbox = compileOnce(
+  (db, values: { inboxId: string; organizationId: string; environmentId: string }) =>
+    db
+      .selectFrom('inboxes')
+      .select(columnsOf(InboxEntity))
+      .where('id', '=', values.inboxId)
+      .where('org_id', '=', values.organizationId)
+      .where('env_id', '=', values.environmentId),
+);

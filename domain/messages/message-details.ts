@@ -1,5 +1,6 @@
 import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AttachmentEntity } from '../attachments/attachment.entity.ts';
 import { MessageEntity, RecipientEntity } from './message.entity.ts';
@@ -53,14 +54,16 @@ export async function findRecipients(
   db: Db,
   messageIds: readonly string[],
 ): Promise<MessageDetails['recipients']> {
-  if (messageIds.length === 0) return [];
-  return db
+  return messageIds.length === 0 ? [] : selectRecipients(db, { messageIds });
+}
+
+const selectRecipients = compileOnce((db, { messageIds }: { messageIds: readonly string[] }) =>
+  db
     .selectFrom('message_recipients')
     .select(columnsOf(RecipientEntity))
     .where('message_id', '=', anyOf(messageIds))
-    .orderBy('position')
-    .execute();
-}
+    .orderBy('position'),
+);
 
 /** Of all messages, each in order. */
 export async function findAttachments(
@@ -68,11 +71,13 @@ export async function findAttachments(
   messages: readonly Pick<ListedMessage, 'id' | 'hasAttachments'>[],
 ): Promise<MessageDetails['attachments']> {
   const withFiles = messages.filter(({ hasAttachments }) => hasAttachments).map(({ id }) => id);
-  if (withFiles.length === 0) return [];
-  return db
+  return withFiles.length === 0 ? [] : selectAttachments(db, { messageIds: withFiles });
+}
+
+const selectAttachments = compileOnce((db, { messageIds }: { messageIds: readonly string[] }) =>
+  db
     .selectFrom('attachments')
     .select(columnsOf(AttachmentEntity))
-    .where('message_id', '=', anyOf(withFiles))
-    .orderBy('position')
-    .execute();
-}
+    .where('message_id', '=', anyOf(messageIds))
+    .orderBy('position'),
+);

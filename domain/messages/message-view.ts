@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { READ_CHARACTERS } from './agent-text.ts';
 import { type ListedMessage, loadDetailsForAll, type MessageDetails } from './message-details.ts';
@@ -71,16 +72,12 @@ export async function loadView(
 ): Promise<MessageDetails[]> {
   if (messages.length === 0) return [];
   const [texts, all] = await Promise.all([
-    findTexts(
-      db,
-      messages.map(({ id }) => id),
-      view,
-    ),
+    selectTexts(db, { ids: messages.map(({ id }) => id), view }),
     view === 'compact'
       ? messages.map((message) => ({ message, recipients: [], attachments: [] }))
       : loadDetailsForAll(db, messages),
   ]);
-  const textsById = new Map(texts.map((row) => [row.id, row]));
+  const textsById = new Map<string, Partial<ListedMessage>>(texts.map((row) => [row.id, row]));
   return all.flatMap((details) => {
     const found = textsById.get(details.message.id);
     return found ? [{ ...details, message: { ...details.message, ...found } }] : [];
@@ -88,37 +85,36 @@ export async function loadView(
 }
 
 /** Of the messages that the page has room for. */
-function findTexts(
-  db: Db,
-  ids: readonly string[],
-  view: MessageView,
-): Promise<(Pick<ListedMessage, 'id'> & Partial<ListedMessage>)[]> {
-  return db
-    .with('listed', (cte) =>
-      cte
-        .selectFrom(sql<Listed>`unnest(${ids}::text[]) with ordinality`.as<'l'>(sql`l(listed_id, position)`))
-        .innerJoin('messages as m', 'm.id', 'l.listed_id')
-        .select([
-          'm.id',
-          'l.position',
-          sql<number>`sum(${BYTES[view]}) over (order by l.position)`.as('bytes'),
+const selectTexts = compileOnce(
+  (db, { ids, view }: { ids: readonly string[]; view: MessageView }) =>
+    db
+      .with('listed', (cte) =>
+        cte
+          .selectFrom(
+            sql<Listed>`unnest(${ids}::text[]) with ordinality`.as<'l'>(sql`l(listed_id, position)`),
+          )
+          .innerJoin('messages as m', 'm.id', 'l.listed_id')
+          .select([
+            'm.id',
+            'l.position',
+            sql<number>`sum(${BYTES[view]}) over (order by l.position)`.as('bytes'),
+          ]),
+      )
+      .selectFrom('listed')
+      .innerJoin('messages as m', 'm.id', 'listed.id')
+      .select(['m.id', ...COLUMNS[view]])
+      .where((eb) =>
+        eb.or([
+          eb('listed.bytes', '<=', MAX_PAGE_BYTES),
+          eb(
+            'listed.position',
+            '=',
+            eb.selectFrom('listed as first').select(({ fn }) => fn.min('first.position').as('position')),
+          ),
         ]),
-    )
-    .selectFrom('listed')
-    .innerJoin('messages as m', 'm.id', 'listed.id')
-    .select(['m.id', ...COLUMNS[view]])
-    .where((eb) =>
-      eb.or([
-        eb('listed.bytes', '<=', MAX_PAGE_BYTES),
-        eb(
-          'listed.position',
-          '=',
-          eb.selectFrom('listed as first').select(({ fn }) => fn.min('first.position').as('position')),
-        ),
-      ]),
-    )
-    .execute();
-}
+      ),
+  ['view'],
+);
 
 interface Listed {
   listed_id: string;

@@ -1,12 +1,13 @@
 import { type Expression, type ExpressionBuilder, type SqlBool, sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { escapeLike } from '../../platform/database/escape-like.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { type CursorKey, type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
-import { columnsWithin, type Scope } from '../identity/scope.ts';
+import { columnsWithin, type Place, placeOf, type Scope } from '../identity/scope.ts';
 import { findInboxWithMail } from '../inboxes/find-inbox.ts';
 import { IS_VISIBLE } from './hidden-labels.ts';
 import { MessageEntity } from './message.entity.ts';
@@ -57,19 +58,29 @@ export function createMessageService({ database }: { database: Database }) {
     ): Promise<MessageDetails> =>
       database.read(scope, async ({ db }) => {
         const [message, recipients] = await Promise.all([
-          db
-            .selectFrom('messages')
-            .select(WHOLE_MESSAGE)
-            .$if(withAllLinks, (query) => query.select('all_links as allLinks'))
-            .where('id', '=', messageId)
-            .where((eb) => eb.and(columnsWithin(scope)))
-            .executeTakeFirst(),
+          findWholeMessage(db, scope, { messageId, withAllLinks }),
           findRecipients(db, [messageId]),
         ]);
         if (!message) throw notFound('message', messageId);
         return { message, recipients, attachments: await findAttachments(db, [message]) };
       }),
   };
+}
+
+const selectWholeMessage = compileOnce(
+  (db, values: Place & { messageId: string; withAllLinks: boolean }) =>
+    db
+      .selectFrom('messages')
+      .select(WHOLE_MESSAGE)
+      .$if(values.withAllLinks, (query) => query.select('all_links as allLinks'))
+      .where('id', '=', values.messageId)
+      .where((eb) => eb.and(columnsWithin(values))),
+  ['withAllLinks'],
+);
+
+async function findWholeMessage(db: Db, scope: Scope, which: { messageId: string; withAllLinks: boolean }) {
+  const [message] = await selectWholeMessage(db, { ...placeOf(scope), ...which });
+  return message;
 }
 
 /** A page that may end after any of its items. */
@@ -107,33 +118,74 @@ async function listByIndex(
   const { order, after: [after] = [], limit } = page;
   const [lowest, highest] =
     order === 'asc' ? [after ?? LOWEST_ID, HIGHEST_ID] : [LOWEST_ID, after ?? HIGHEST_ID];
-  const index = threadId !== undefined ? 'thread_id' : inboxId !== undefined ? 'inbox_id' : 'env_id';
-  const key = sql`(${sql.ref(index)}, id)`;
-  const value = threadId ?? inboxId ?? scope.environmentId;
-  const messages = await db
-    .selectFrom('messages')
-    .select(columnsOf(MessageEntity))
-    .where('org_id', '=', scope.organizationId)
-    .$if(index !== 'env_id', (query) => query.where('env_id', '=', scope.environmentId))
-    .$if(index === 'thread_id', (query) =>
-      query
-        .where('thread_id', '=', value)
-        .where('id', '>', lowest)
-        .where('id', '<', highest)
-        .$if(inboxId !== undefined, (inThread) => inThread.where('inbox_id', '=', inboxId ?? '')),
-    )
-    .$if(index !== 'thread_id', (query) =>
-      query
-        .where(sql<boolean>`${key} > (${value}, ${lowest}) and ${key} < (${value}, ${highest})`)
-        .orderBy(index, order),
-    )
-    .where((eb) => eb.and(listConditions(eb, filter)))
-    .orderBy('id', order)
-    .limit(limit + 1)
-    .execute();
+  const { direction, status, subject, hasAttachments, before, after: notBefore } = filter;
+  const messages = await selectByIndex(db, {
+    organizationId: scope.organizationId,
+    environmentId: scope.environmentId,
+    inboxId,
+    threadId,
+    direction,
+    status,
+    subjectPattern: subject === undefined ? undefined : `%${escapeLike(subject)}%`,
+    hasAttachments,
+    before,
+    after: notBefore,
+    lowest,
+    highest,
+    order,
+    limit: limit + 1,
+  });
   const keyOf = ({ id }: ListedMessage) => [id];
   return { ...toPage(messages, limit, keyOf), keyOf };
 }
+
+interface MessageConditions
+  extends Pick<MessageFilter, 'direction' | 'status' | 'hasAttachments' | 'before' | 'after'> {
+  /** Of `ilike`. */
+  subjectPattern: string | undefined;
+}
+
+interface IndexedPage extends MessageConditions {
+  organizationId: string;
+  environmentId: string;
+  inboxId: string | undefined;
+  threadId: string | undefined;
+  /** Ids between which the page is, without them. */
+  lowest: string;
+  highest: string;
+  order: PageRequest['order'];
+  limit: number;
+}
+
+const selectByIndex = compileOnce(
+  (db, { organizationId, environmentId, inboxId, threadId, ...page }: IndexedPage) => {
+    const { lowest, highest, order, limit } = page;
+    const index = threadId !== undefined ? 'thread_id' : inboxId !== undefined ? 'inbox_id' : 'env_id';
+    const key = sql`(${sql.ref(index)}, id)`;
+    const value = threadId ?? inboxId ?? environmentId;
+    return db
+      .selectFrom('messages')
+      .select(columnsOf(MessageEntity))
+      .where('org_id', '=', organizationId)
+      .$if(index !== 'env_id', (query) => query.where('env_id', '=', environmentId))
+      .$if(index === 'thread_id', (query) =>
+        query
+          .where('thread_id', '=', value)
+          .where('id', '>', lowest)
+          .where('id', '<', highest)
+          .$if(inboxId !== undefined, (inThread) => inThread.where('inbox_id', '=', inboxId ?? '')),
+      )
+      .$if(index !== 'thread_id', (query) =>
+        query
+          .where(sql<boolean>`${key} > (${value}, ${lowest}) and ${key} < (${value}, ${highest})`)
+          .orderBy(index, order),
+      )
+      .where((eb) => eb.and(listConditions(eb, page)))
+      .orderBy('id', order)
+      .limit(limit);
+  },
+  ['order'],
+);
 
 async function listBySearch(
   db: Db,
@@ -158,12 +210,12 @@ async function listBySearch(
 
 function listConditions(
   eb: ExpressionBuilder<Tables, 'messages'>,
-  { direction, status, subject, hasAttachments, before, after }: MessageFilter,
+  { direction, status, subjectPattern, hasAttachments, before, after }: MessageConditions,
 ): Expression<SqlBool>[] {
   const conditions: Expression<SqlBool>[] = [IS_VISIBLE];
   if (direction) conditions.push(eb('direction', '=', direction));
   if (status) conditions.push(eb('status', '=', status));
-  if (subject !== undefined) conditions.push(eb('subject', 'ilike', `%${escapeLike(subject)}%`));
+  if (subjectPattern !== undefined) conditions.push(eb('subject', 'ilike', subjectPattern));
   if (hasAttachments !== undefined) conditions.push(eb('has_attachments', '=', hasAttachments));
   if (before) conditions.push(eb('created_at', '<', before));
   if (after) conditions.push(eb('created_at', '>=', after));

@@ -1,7 +1,8 @@
 import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import { columnsWithin, type Scope } from '../identity/scope.ts';
+import { columnsWithin, type Place, placeOf, type Scope } from '../identity/scope.ts';
 import { type Thread, ThreadEntity } from './thread.entity.ts';
 
 /**
@@ -42,16 +43,20 @@ type ThreadPlace = Partial<ReturnType<typeof columnsWithin>>;
 
 /** Finds the living thread of a thread id, which may be an alias. */
 export async function findLivingThread(db: Db, scope: Scope, threadId: string): Promise<Thread | undefined> {
-  const find = (id: string) =>
-    db
-      .selectFrom('threads')
-      .select(columnsOf(ThreadEntity))
-      .where('id', '=', id)
-      .where((eb) => eb.and(columnsWithin(scope)))
-      .executeTakeFirst();
-  const thread = await find(threadId);
-  return thread?.mergedIntoId ? find(await resolveThreadId(db, threadId)) : thread;
+  const place = placeOf(scope);
+  const [thread] = await selectThread(db, { id: threadId, ...place });
+  if (!thread?.mergedIntoId) return thread;
+  const [living] = await selectThread(db, { id: await resolveThreadId(db, threadId), ...place });
+  return living;
 }
+
+const selectThread = compileOnce((db, values: Place & { id: string }) =>
+  db
+    .selectFrom('threads')
+    .select(columnsOf(ThreadEntity))
+    .where('id', '=', values.id)
+    .where((eb) => eb.and(columnsWithin(values))),
+);
 
 /**
  * Locks the living thread of a thread id, which may be an alias or become one while this call waits for the lock.

@@ -1,10 +1,11 @@
 import { type ExpressionBuilder, sql } from 'kysely';
 import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
-import { columnsWithin, type Scope } from '../identity/scope.ts';
+import { columnsWithin, type Place, placeOf, type Scope } from '../identity/scope.ts';
 import { findInboxWithMail } from '../inboxes/find-inbox.ts';
 import { IS_VISIBLE } from './hidden-labels.ts';
 import { MessageEntity } from './message.entity.ts';
@@ -82,18 +83,21 @@ export function createThreadService({ database }: { database: Database }) {
       database.read(scope, async ({ db }) => {
         const thread = await findLivingThread(db, scope, threadId);
         if (!thread) throw notFound('thread', threadId);
-        const newest = await db
-          .selectFrom('messages')
-          .select(columnsOf(MessageEntity))
-          .where('thread_id', '=', thread.id)
-          .where(IS_VISIBLE)
-          .orderBy('id', 'desc')
-          .limit(MAX_THREAD_MESSAGES)
-          .execute();
+        const newest = await selectNewest(db, { threadId: thread.id });
         return { thread, messages: (await loadView(db, newest, view)).reverse() };
       }),
   };
 }
+
+const selectNewest = compileOnce((db, { threadId }: { threadId: string }) =>
+  db
+    .selectFrom('messages')
+    .select(columnsOf(MessageEntity))
+    .where('thread_id', '=', threadId)
+    .where(IS_VISIBLE)
+    .orderBy('id', 'desc')
+    .limit(MAX_THREAD_MESSAGES),
+);
 
 async function listThreads(
   db: Db,
@@ -102,19 +106,13 @@ async function listThreads(
   page: PageRequest,
 ): Promise<Page<ThreadRow>> {
   const [threads] = await Promise.all([
-    db
-      .selectFrom('threads')
-      .select(columnsOf(ThreadEntity))
-      .where((eb) => eb.and(columnsWithin(scope)))
-      // Excludes threads whose messages are all hidden or deleted.
-      .where('message_count', '>', 0)
-      .where('merged_into_id', 'is', null)
-      .$if(inboxId !== undefined, (query) => query.where('inbox_id', '=', inboxId ?? ''))
-      .where(isAfter(page))
-      .orderBy('last_message_at', page.order)
-      .orderBy('id', page.order)
-      .limit(page.limit + 1)
-      .execute(),
+    selectThreads(db, {
+      ...placeOf(scope),
+      ofInboxId: inboxId,
+      order: page.order,
+      limit: page.limit + 1,
+      ...startOf(page),
+    }),
     inboxId === undefined ? undefined : findInboxWithMail(db, scope, inboxId),
   ]);
   return toPage(threads, page.limit, ({ id, lastMessageAt }) => [lastMessageAt.toISOString(), id]);
@@ -141,15 +139,45 @@ function findLatestMessages(db: Db, threadIds: readonly string[]): Promise<Lates
     .execute();
 }
 
+interface ThreadPage extends Place {
+  ofInboxId: string | undefined;
+  order: PageRequest['order'];
+  limit: number;
+  /** The last thread of the page before; undefined for the first page. */
+  time: Date | undefined;
+  id: string | undefined;
+}
+
+const startOf = ({ after: [time, id] = [] }: PageRequest) => ({
+  time: time === undefined ? undefined : new Date(time),
+  id,
+});
+
+const selectThreads = compileOnce(
+  (db, values: ThreadPage) =>
+    db
+      .selectFrom('threads')
+      .select(columnsOf(ThreadEntity))
+      .where((eb) => eb.and(columnsWithin(values)))
+      // Excludes threads whose messages are all hidden or deleted.
+      .where('message_count', '>', 0)
+      .where('merged_into_id', 'is', null)
+      .$if(values.ofInboxId !== undefined, (query) => query.where('inbox_id', '=', values.ofInboxId ?? ''))
+      .where(isAfter(values))
+      .orderBy('last_message_at', values.order)
+      .orderBy('id', values.order)
+      .limit(values.limit),
+  ['order'],
+);
+
 /** The first condition bounds the index scan; the second one orders equal times. */
 const isAfter =
-  ({ order, after: [time, id] = [] }: PageRequest) =>
+  ({ order, time, id }: ThreadPage) =>
   (eb: ExpressionBuilder<Tables, 'threads'>) => {
     if (time === undefined || id === undefined) return eb.and([]);
-    const at = new Date(time);
     const [inclusive, exclusive] = order === 'asc' ? (['>=', '>'] as const) : (['<=', '<'] as const);
     return eb.and([
-      eb('last_message_at', inclusive, at),
-      eb.or([eb('last_message_at', exclusive, at), eb('id', exclusive, id)]),
+      eb('last_message_at', inclusive, time),
+      eb.or([eb('last_message_at', exclusive, time), eb('id', exclusive, id)]),
     ]);
   };

@@ -1,10 +1,10 @@
-import pg, { type QueryConfig } from 'pg';
+import pg from 'pg';
 import { createFairShare, type FairShare, organizationHolder } from '../concurrency/fair-share.ts';
 import { AppError } from '../errors.ts';
 import { type OpenTransaction, runTransaction, type TransactionStart } from './open-transaction.ts';
 import { EXPORT_ROLE, PEOPLE_ROLE, STAFF_ROLE } from './policies.ts';
 import type { Db } from './tables.ts';
-import { type Connection, runStatement, typeConnection } from './typed-connection.ts';
+import { runStatement, TYPES, typeConnection } from './typed-connection.ts';
 
 /** One PostgreSQL transaction, in which a use-case does all its work. */
 export interface Transaction extends OpenTransaction {
@@ -115,6 +115,7 @@ export function createDatabase({ url, poolSize }: DatabaseOptions): Database {
     max: poolSize,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     application_name: 'agent-email',
+    types: TYPES,
     // A statement need not wait for the answer of the one before, see `beginWithFirstStatement`.
     pipeline: true,
     // Ends connections whose other side is gone without a word.
@@ -175,9 +176,7 @@ export function createDatabase({ url, poolSize }: DatabaseOptions): Database {
   ) => track(inShare(start.organizationId, () => runTransaction(pool, { ...start, isReadOnly: true }, work)));
 
   return {
-    db: typeConnection({
-      query: (statement: QueryConfig) => track(pool.query(statement)),
-    } as Connection),
+    db: typeConnection({ query: (statement, values) => track(pool.query(statement, values)) }),
     transaction(scope, work) {
       const { transaction, organizationId, isReadOnly = false, requestId } = scope;
       return transaction

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { Placeholder } from './placeholder.ts';
 
 declare const valueOfJson: unique symbol;
 
@@ -10,5 +11,6 @@ export interface JsonParameter<Value> {
 
 /** Writes a value to a JSON column; `null` is the NULL of SQL. */
 export function json<Value>(value: Value): RawBuilder<JsonParameter<Value>> {
+  if (value instanceof Placeholder) return sql`${value.asJson()}::jsonb`;
   return value === null ? sql`null` : sql`${JSON.stringify(value)}::jsonb`;
 }

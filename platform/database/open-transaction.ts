@@ -1,4 +1,4 @@
-import pg, { type Pool, type PoolClient, type QueryConfig } from 'pg';
+import pg, { type Pool, type PoolClient } from 'pg';
 import { ORGANIZATION_VARIABLE } from './policies.ts';
 import type { Db } from './tables.ts';
 import { type Connection, runStatement, typeConnection } from './typed-connection.ts';
@@ -91,13 +91,13 @@ export async function runTransaction<T>(
 function joinWrites(client: PoolClient): Connection {
   const { stream } = client.connection;
   return {
-    query(statement: QueryConfig) {
+    query(statement, values) {
       stream.cork();
       // Runs once all that is ready to run has run, so after the statements that follow without waiting.
       process.nextTick(() => stream.uncork());
-      return client.query(statement);
+      return client.query(statement, values);
     },
-  } as Connection;
+  };
 }
 
 /** All in one round trip. */

@@ -9,13 +9,16 @@ import {
   PostgresQueryCompiler,
   type QueryResult,
 } from 'kysely';
-import pg, { type PoolClient } from 'pg';
+import pg, { type QueryConfig } from 'pg';
 import { inStatementSpan } from '../tracing/statement-spans.ts';
 import { nameOfPrepared } from './prepared.ts';
 import { redactDatabaseError } from './redact-database-error.ts';
 import type { Db, Tables } from './tables.ts';
 
-export type Connection = Pick<PoolClient, 'query'>;
+/** A client or a pool, which parses values with {@link TYPES}. */
+export interface Connection {
+  query(statement: string | QueryConfig, values?: unknown[]): Promise<pg.QueryResult>;
+}
 
 /** OIDs of PostgreSQL's types (pg_type.dat). */
 const INT8 = 20;
@@ -33,7 +36,8 @@ const PARSERS = new Map<number, (text: string) => unknown>([
   [INTERVAL, parseText],
 ]);
 
-const types = {
+/** For the option `types` of a pool. */
+export const TYPES = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
     PARSERS.get(oid) ?? pg.types.getTypeParser(oid, format as 'text'),
 };
@@ -83,7 +87,9 @@ export function runStatement(
   return inStatementSpan(text, async () => {
     try {
       const name = nameOfPrepared(text);
-      return await connection.query({ text, values: [...values], types, ...(name ? { name } : {}) });
+      // Never written to by pg, which copies the options of a statement, but not its text.
+      const bound = values as unknown[];
+      return await (name ? connection.query({ text, name }, bound) : connection.query(text, bound));
     } catch (error) {
       throw redactDatabaseError(error);
     }

@@ -1,5 +1,4 @@
-import { beforeAll, describe, expect, jest, test } from '@jest/globals';
-import pg from 'pg';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { anyOf } from '../../platform/database/any-of.ts';
@@ -11,6 +10,7 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { recordStatements } from '../support/recorded-statements.ts';
 import { useTestApp } from '../support/resources.ts';
 import type { Call } from '../support/test-app.ts';
 
@@ -235,12 +235,10 @@ describe('labels of many messages', () => {
     const created = await Promise.all(Array.from({ length: 100 }, () => send()));
     const ids = created.map(({ id }) => id);
     const count = async (some: string[], body: object) => {
-      const query = jest.spyOn(pg.Client.prototype, 'query');
+      const recorded = recordStatements();
       const answers = await results({ ids: some, ...body });
-      const statements = query.mock.calls.filter(([statement]) =>
-        /"(?:messages|threads|inboxes)"/.test((statement as unknown as { text?: string }).text ?? ''),
-      );
-      query.mockRestore();
+      const statements = recorded.texts().filter((text) => /"(?:messages|threads|inboxes)"/.test(text));
+      recorded.stop();
       expect(answers.every(({ error }) => error === null)).toBe(true);
       expect(statements.length).toBeGreaterThan(3);
       return statements.length;

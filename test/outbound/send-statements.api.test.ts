@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-import pg, { type QueryConfig } from 'pg';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import { billingConfig } from '../support/billing-config.ts';
 import { eventually } from '../support/eventually.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { recordStatements } from '../support/recorded-statements.ts';
 import { startTestApp, type TestApp } from '../support/test-app.ts';
 
 const MAX_STATEMENTS = 12;
@@ -18,15 +18,10 @@ beforeAll(async () => {
 afterAll(() => app?.close());
 
 /** Returns the statements of a send, until its command is removed and its call is counted. */
-async function recordStatements(send: () => Promise<void>): Promise<string[]> {
-  const query = jest.spyOn(pg.Client.prototype, 'query');
-  const read = () =>
-    query.mock.calls
-      .map(([statement]) =>
-        typeof statement === 'string' ? statement : (statement as unknown as QueryConfig).text,
-      )
-      // One statement a second lists the calls of all organizations; whether it runs meanwhile is chance.
-      .filter((text) => !text.includes('record_api_requests'));
+async function statementsOf(send: () => Promise<void>): Promise<string[]> {
+  const recorded = recordStatements();
+  // One statement a second lists the calls of all organizations; whether it runs meanwhile is chance.
+  const read = () => recorded.texts().filter((text) => !text.includes('record_api_requests'));
   try {
     await send();
     await eventually(() => {
@@ -35,7 +30,7 @@ async function recordStatements(send: () => Promise<void>): Promise<string[]> {
     });
     return read();
   } finally {
-    query.mockRestore();
+    recorded.stop();
   }
 }
 
@@ -56,8 +51,8 @@ test('an accepted send takes at most 12 statements, with its command and the cou
     expect(response.json()).toMatchObject({ status: 'queued', recipients: [{}, {}] });
   };
   // The first request of a while also notes that the key is used, and leases tokens of the rate limits.
-  await recordStatements(send);
-  const statements = await recordStatements(send);
+  await statementsOf(send);
+  const statements = await statementsOf(send);
   expect(dispatched).toHaveLength(2);
   expect(statements.filter((text) => text.includes('shared_domain_caps'))).toHaveLength(1);
   expect(statements.length).toBeLessThanOrEqual(MAX_STATEMENTS);

@@ -1,4 +1,4 @@
-import { describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { pino } from 'pino';
 import type { ApiRequest } from '../../domain/requests/api-request.entity.ts';
@@ -10,6 +10,7 @@ import { impersonate } from '../support/impersonation.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { createPageClient } from '../support/page-client.ts';
 import { expectProblem } from '../support/problems.ts';
+import { recordStatements } from '../support/recorded-statements.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession } from '../support/sessions.ts';
 import { testStack } from '../support/stack.ts';
@@ -260,12 +261,10 @@ describe('recording calls', () => {
   test('takes no statement on the way of a request', async () => {
     const { token } = await createOrganization(app.worker);
     await app.call('/inboxes', { token });
-    const query = jest.spyOn(pg.Client.prototype, 'query');
+    const recorded = recordStatements();
     await app.call('/inboxes', { token });
-    const during = query.mock.calls.map(([statement]) =>
-      typeof statement === 'string' ? statement : ((statement as unknown as { text: string }).text ?? ''),
-    );
-    query.mockRestore();
+    const during = recorded.texts();
+    recorded.stop();
     expect(during.length).toBeGreaterThan(0);
     expect(during.filter((text) => text.includes('api_requests'))).toEqual([]);
     await calls(token, 2);

@@ -1,6 +1,5 @@
-import { beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { CompiledQuery, sql } from 'kysely';
-import pg, { type QueryConfig } from 'pg';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { countWithinLimit, recordUsage } from '../../domain/usage/count-usage.ts';
@@ -14,6 +13,7 @@ import { administerLimits, setLimit, type TestLimits } from '../support/limits.t
 import { createMemoryStorage, createTestReceiptService } from '../support/mail-services.ts';
 import { createAttachment, createInbox, createOrganization } from '../support/organizations.ts';
 import { countRows, query } from '../support/query.ts';
+import { recordStatements } from '../support/recorded-statements.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
@@ -109,23 +109,20 @@ test('counting a send takes one additional statement under any limit', async () 
       token: organization.token,
       body: { to: [{ email: 'bob@people.example' }], subject: 'Hi', text_body: 'Hello' },
     });
-  const statements = jest.spyOn(pg.Client.prototype, 'query');
+  const statements = recordStatements();
   try {
     for (const tier of ['enterprise', 'free'] as const) {
       await limits.setTier(organization.organizationId, tier, 'test');
-      statements.mockClear();
+      statements.clear();
       expect((await send()).statusCode).toBe(201);
-      const own = statements.mock.calls.map(([query]) => {
-        const statement = query as string | QueryConfig;
-        return typeof statement === 'string' ? statement : statement.text;
-      });
+      const own = statements.texts();
       expect(own.length).toBeGreaterThan(3);
       expect(
         own.filter((text) => /usage_(counters|hours|deltas)/.test(text) && !text.includes('count_api_calls')),
       ).toHaveLength(1);
     }
   } finally {
-    statements.mockRestore();
+    statements.stop();
   }
 });
 
@@ -133,16 +130,16 @@ test('does not sum usage if nothing can be refused', async () => {
   const { organizationId } = await createOrganization(app.worker);
   const change = { organizationId, counter: 'messages_sent', amount: 1, at: new Date() } as const;
   const planOf = async () => {
-    const statements: QueryConfig[] = [];
-    const recording = {
-      query: async (statement: QueryConfig) => {
-        statements.push(statement);
-        return { command: 'SELECT', rowCount: 0, rows: [] };
+    const statements: CompiledQuery[] = [];
+    const recording: Connection = {
+      query: async (statement, values = []) => {
+        const text = typeof statement === 'string' ? statement : statement.text;
+        statements.push(CompiledQuery.raw(`explain (analyze) ${text}`, values));
+        return { command: 'SELECT', rowCount: 0, rows: [], oid: 0, fields: [] };
       },
     };
-    await countWithinLimit(typeConnection(recording as unknown as Connection), change);
-    const [{ text, values = [] } = { text: '' }] = statements;
-    const explain = CompiledQuery.raw(`explain (analyze) ${text}`, values);
+    await countWithinLimit(typeConnection(recording), change);
+    const [explain = CompiledQuery.raw('')] = statements;
     const { rows } = await app.worker.db.executeQuery<Record<string, string>>(explain);
     return rows.map((row) => row['QUERY PLAN']).join('\n');
   };
