@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { createFairShare, type FairShare, organizationHolder } from '../concurrency/fair-share.ts';
 import { AppError } from '../errors.ts';
+import { createOpenReads } from './open-reads.ts';
 import { type OpenTransaction, runTransaction, type TransactionStart } from './open-transaction.ts';
 import { EXPORT_ROLE, PEOPLE_ROLE, STAFF_ROLE } from './policies.ts';
 import type { Db } from './tables.ts';
@@ -125,6 +126,7 @@ export function createDatabase({ url, poolSize }: DatabaseOptions): Database {
   // A lost connection fails the statement that runs on it; without one, the pool replaces it. Unheard, it would end the process.
   pool.on('connect', (client) => client.on('error', () => undefined));
   pool.on('error', () => undefined);
+  const connections = { pool, openReads: createOpenReads(pool) };
   const inProgress = new Set<Promise<unknown>>();
   const shares = createConnectionShares(poolSize);
 
@@ -150,7 +152,7 @@ export function createDatabase({ url, poolSize }: DatabaseOptions): Database {
     const afterCommitHooks: (() => void)[] = [];
     const beforeCommitHooks: (() => Promise<void>)[] = [];
     let refusal: AppError | undefined;
-    const value = await runTransaction(pool, start, async (open) => {
+    const value = await runTransaction(connections, start, async (open) => {
       const transaction = Object.assign(open, {
         requestId,
         beforeCommit: (hook: () => Promise<void>) => beforeCommitHooks.push(hook),
@@ -173,7 +175,10 @@ export function createDatabase({ url, poolSize }: DatabaseOptions): Database {
   const readOnly = <T>(
     start: TransactionStart & { organizationId: string },
     work: (reader: Reader) => Promise<T>,
-  ) => track(inShare(start.organizationId, () => runTransaction(pool, { ...start, isReadOnly: true }, work)));
+  ) =>
+    track(
+      inShare(start.organizationId, () => runTransaction(connections, { ...start, isReadOnly: true }, work)),
+    );
 
   return {
     db: typeConnection({ query: (statement, values) => track(pool.query(statement, values)) }),

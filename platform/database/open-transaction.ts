@@ -1,4 +1,6 @@
-import pg, { type Pool, type PoolClient } from 'pg';
+import pg, { type Pool } from 'pg';
+import { joinWrites } from './join-writes.ts';
+import type { OpenReads } from './open-reads.ts';
 import { ORGANIZATION_VARIABLE } from './policies.ts';
 import type { Db } from './tables.ts';
 import { type Connection, runStatement, typeConnection } from './typed-connection.ts';
@@ -52,9 +54,15 @@ function open(connection: Connection, depth = 1): OpenTransaction {
   };
 }
 
+/** The connections of a database. */
+export interface Connections {
+  pool: Pool;
+  openReads: OpenReads;
+}
+
 /** Commits after `work`. If `work` throws, rolls back. */
 export async function runTransaction<T>(
-  pool: Pool,
+  { pool, openReads }: Connections,
   start: TransactionStart,
   work: (open: OpenTransaction) => Promise<T>,
 ): Promise<T> {
@@ -67,6 +75,12 @@ export async function runTransaction<T>(
     const transaction = open(connection);
     const value = await work(transaction);
     await transaction.flush();
+    await begun;
+    if (start.isReadOnly && client.getTransactionStatus() === 'T') {
+      openReads.leave(client);
+      client.release();
+      return value;
+    }
     const { command } = await runStatement(connection, 'commit');
     // PostgreSQL answers so, without an error, if an earlier statement failed and its error was swallowed.
     if (command === 'ROLLBACK')
@@ -82,22 +96,6 @@ export async function runTransaction<T>(
     await begun;
     throw error;
   }
-}
-
-/**
- * Statements that run without waiting for each other leave in one write: a system call costs more than what it sends. The
- * pool pipelines, so PostgreSQL answers them in order.
- */
-function joinWrites(client: PoolClient): Connection {
-  const { stream } = client.connection;
-  return {
-    query(statement, values) {
-      stream.cork();
-      // Runs once all that is ready to run has run, so after the statements that follow without waiting.
-      process.nextTick(() => stream.uncork());
-      return client.query(statement, values);
-    },
-  };
 }
 
 /** All in one round trip. */

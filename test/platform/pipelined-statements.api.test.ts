@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { sql } from 'kysely';
 import { createDatabase } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
+import { eventually } from '../support/eventually.ts';
 import { query } from '../support/query.ts';
 import { testStack } from '../support/stack.ts';
 
@@ -55,6 +56,47 @@ test('what a use-case reads in several statements is of one moment', async () =>
   });
   expect(after).toEqual(before);
 });
+
+test('a read ends before the next statement of its connection', async () => {
+  await using database = toDisposable(createDatabase({ url: testStack().postgres.workerUrl, poolSize: 1 }));
+  const state = sql<State>`select pg_backend_pid() as pid, current_setting('transaction_read_only') as "isReadOnly",
+    current_setting('app.org_id', true) as org, pg_current_snapshot()::text as snapshot`;
+  const [during] = await database.read(scope, (reader) => query(reader, state));
+  expect(during).toMatchObject({ isReadOnly: 'on', org: scope.organizationId });
+  await query(database, sql`select pg_current_xact_id()`);
+  const [after] = await query(database, state);
+  expect(after).toMatchObject({ pid: during?.pid, isReadOnly: 'off' });
+  expect(after?.org || null).toBeNull();
+  expect(after?.snapshot).not.toBe(during?.snapshot);
+});
+
+test('a read ends by itself if no statement follows, and holds no place in the pool', async () => {
+  await using database = toDisposable(createDatabase({ url: testStack().postgres.workerUrl, poolSize: 1 }));
+  await using observer = toDisposable(createDatabase({ url: testStack().postgres.workerUrl, poolSize: 1 }));
+  const [row] = await database.read(scope, (reader) =>
+    query<{ pid: number }>(reader, sql`select pg_backend_pid() as pid`),
+  );
+  expect(database.poolUsage()).toEqual({ used: 0, idle: 1, waiting: 0 });
+  await eventually(async () =>
+    expect(await query(observer, sql`select state from pg_stat_activity where pid = ${row?.pid}`)).toEqual([
+      { state: 'idle' },
+    ]),
+  );
+});
+
+test('a read whose statement failed unnoticed rolls back', async () => {
+  await using database = toDisposable(createDatabase({ url: testStack().postgres.workerUrl, poolSize: 1 }));
+  const read = database.read(scope, (reader) => query(reader, sql`select 1 / 0`).catch(() => 'swallowed'));
+  await expect(read).rejects.toThrow(/rolled back/);
+  await database.ping();
+});
+
+interface State {
+  pid: number;
+  isReadOnly: string;
+  org: string | null;
+  snapshot: string;
+}
 
 const toDisposable = <Closable extends { close(): Promise<void> }>(closable: Closable) =>
   Object.assign(closable, { [Symbol.asyncDispose]: () => closable.close() });
