@@ -39,6 +39,8 @@ export interface Child {
   kill(reason: string): void;
   /** Undefined while the child has not been killed. */
   readonly killReason: string | undefined;
+  /** Processor time that all jobs of the process have used so far; undefined where the system does not tell it. */
+  usedCpuMs(): Promise<number | undefined>;
 }
 
 export interface PoolUsage {
@@ -172,6 +174,7 @@ function startWorker({ entry, nodeOptions }: ChildPoolOptions): Worker {
     get killReason() {
       return killReason;
     },
+    usedCpuMs: () => readUsedCpuMs(child.pid),
   };
 }
 
@@ -208,4 +211,14 @@ async function readResidentBytes(pid: number | undefined): Promise<number> {
   } catch {
     return 0;
   }
+}
+
+/** Linux counts in hundredths of a second (`USER_HZ`). */
+const MS_PER_TICK = 10;
+
+async function readUsedCpuMs(pid: number | undefined): Promise<number | undefined> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => undefined);
+  // The name of the program, in parentheses, may contain spaces. `utime` and `stime` are the 14th and 15th field.
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields && (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
 }

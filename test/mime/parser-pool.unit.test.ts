@@ -186,4 +186,24 @@ describe('the parser pool, with a misbehaving parser,', () => {
       parseError: `The message could not be parsed: its parser was stopped, ${why}.`,
     });
   });
+
+  describe('one that got no processor time', () => {
+    /** The start of a process takes time of its own. */
+    const readWarm = async (limits: Pick<ParserPoolOptions, 'stallTimeoutMs' | 'totalTimeoutMs'>) => {
+      const pool = open({ entry: MISBEHAVING, processes: 1, ...limits });
+      const parse = (order: string) =>
+        pool.parse(Readable.from([Buffer.from(order)]), { organizationId: 'org_1', storeFile });
+      expect(await parse('behave')).toMatchObject({ subject: 'Sent before', parseError: null });
+      return parse('sleep');
+    };
+
+    test('may go on after the stall timeout', async () => {
+      expect(await readWarm({ stallTimeoutMs: 6_000 })).toMatchObject({ parseError: null });
+    });
+
+    test('is stopped at the total timeout, and the message is tried again', async () => {
+      const parsed = readWarm({ totalTimeoutMs: 6_000 });
+      await expect(parsed).rejects.toMatchObject({ code: 'unavailable', status: 503 });
+    });
+  });
 });

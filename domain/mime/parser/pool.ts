@@ -3,6 +3,7 @@ import { PassThrough, type Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { type Child, type ChildPool, createChildPool, type PoolUsage } from '../../../platform/child-pool.ts';
 import { storableJson, storableText } from '../../../platform/database/storable.ts';
+import { AppError } from '../../../platform/errors.ts';
 import { type Frame, readFrames, writeFrame } from '../../../platform/frames.ts';
 import type { StoredObject } from '../../../platform/storage.ts';
 import type { FoundInvite } from '../invites/find-invites.ts';
@@ -51,7 +52,7 @@ export interface ParserPool {
    * Never throws because of the content: if the parser fails or is killed, the result contains what the parser sent
    * before, and `parseError`.
    *
-   * @throws errors of the source and of storage.
+   * @throws errors of the source and of storage, and AppError `unavailable` if the machine was too busy to parse it.
    */
   parse(raw: Readable, options: ParseJobOptions): Promise<ParsedInboundMail>;
   usage(): PoolUsage;
@@ -63,7 +64,10 @@ export interface ParserPoolOptions {
   entry: string;
   /** Maximum number of messages that are parsed concurrently. */
   processes: number;
-  /** Kills a parser that reads and writes nothing for this long. Waiting for storage does not count. */
+  /**
+   * Kills a parser that reads and writes nothing for this long. Waiting for storage does not count, nor does waiting for the
+   * processor, see {@link STARVED}.
+   */
   stallTimeoutMs?: number;
   /** Kills a parser that takes this long in total, including waits. Must be below the timeout of the activity. */
   totalTimeoutMs?: number;
@@ -72,6 +76,11 @@ export interface ParserPoolOptions {
 
 const STALL_TIMEOUT_MS = 30_000;
 const TOTAL_TIMEOUT_MS = 240_000;
+/**
+ * A parser that got less than this share of a processor was kept waiting by others: the time says nothing about the message,
+ * which would be stored unread.
+ */
+const STARVED = 0.1;
 const MAX_RESIDENT_BYTES = 256 * 1024 * 1024;
 const MAX_JOBS_PER_PROCESS = 2_000;
 /**
@@ -113,29 +122,52 @@ interface TimeLimits {
   recordProgress(): void;
   /** Suspends the stall timeout while the pool waits for its source or for storage. */
   awaitExternal<T>(work: Promise<T>): Promise<T>;
+  /** @throws AppError `unavailable` if the parser was stopped although it could hardly work. */
+  requireTime(): void;
   stop(): void;
 }
 
 function enforceTimeLimits(child: Child, options: ParserPoolOptions): TimeLimits {
   const { stallTimeoutMs = STALL_TIMEOUT_MS, totalTimeoutMs = TOTAL_TIMEOUT_MS } = options;
   let externalWaits = 0;
-  const stalled = setTimeout(() => {
-    if (externalWaits > 0) stalled.refresh();
-    else child.kill(`no progress for ${stallTimeoutMs} ms`);
+  let isOver = false;
+  let isStarved = false;
+  const usedBefore = child.usedCpuMs();
+  const gotLessThan = async (ms: number) => {
+    const [before, now] = await Promise.all([usedBefore, child.usedCpuMs()]);
+    return before !== undefined && now !== undefined && now - before < ms;
+  };
+  const stalled = setTimeout(async () => {
+    if (externalWaits > 0 || (await gotLessThan(STARVED * stallTimeoutMs))) {
+      if (!isOver) stalled.refresh();
+    } else if (!isOver) child.kill(`no progress for ${stallTimeoutMs} ms`);
   }, stallTimeoutMs);
-  const total = setTimeout(() => child.kill(`it took more than ${totalTimeoutMs} ms`), totalTimeoutMs);
+  const total = setTimeout(async () => {
+    const waited = await gotLessThan(STARVED * totalTimeoutMs);
+    if (isOver) return;
+    isStarved = waited;
+    child.kill(`it took more than ${totalTimeoutMs} ms`);
+  }, totalTimeoutMs);
   return {
-    recordProgress: () => void stalled.refresh(),
+    recordProgress: () => void (isOver || stalled.refresh()),
     async awaitExternal(work) {
       externalWaits += 1;
       try {
         return await work;
       } finally {
         externalWaits -= 1;
-        stalled.refresh();
+        if (!isOver) stalled.refresh();
       }
     },
+    requireTime() {
+      if (isStarved)
+        throw new AppError('unavailable', {
+          detail: 'The machine was too busy, or storage too slow, to parse the message.',
+          fix: 'Nothing: it is tried again.',
+        });
+    },
     stop() {
+      isOver = true;
       clearTimeout(stalled);
       clearTimeout(total);
     },
@@ -208,6 +240,7 @@ async function receiveResult(
     limits.recordProgress();
     if (!frame) {
       await upload?.abort();
+      limits.requireTime();
       const reason = child.killReason ?? 'its process ended';
       parsed.parseError ??= `The message could not be parsed: its parser was stopped, ${reason}.`;
       break;
