@@ -56,6 +56,7 @@ describe('pages', () => {
       password: PASSWORD,
     });
     expect(sent.body).toContain('Check your mailbox');
+    expect(sent.body).not.toContain('href="undefined"');
     const link = `/verify-email?token=${await latestToken(email)}`;
     // Scanners open links, too.
     for (let count = 0; count < 3; count += 1) expect((await browser.open(link)).statusCode).toBe(200);

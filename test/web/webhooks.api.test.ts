@@ -199,8 +199,9 @@ describe('deliveries', () => {
       sql`update webhook_deliveries set status = 'held', held_for = 'endpoint_failing', next_attempt_at = null where endpoint_id = ${arranged.endpointId}`,
     );
     const browser = await signIn(arranged.organization.organizationId);
-    expect((await browser.open('/webhooks')).body).toContain('Failing');
     const path = `/webhooks/${arranged.endpointId}`;
+    const { body: list } = await browser.open('/webhooks');
+    for (const shown of ['Failing', `href="${path}/replay"`]) expect(list).toContain(shown);
     const untried = await browser.open(path);
     for (const shown of [
       'Failing',

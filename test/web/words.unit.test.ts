@@ -3,7 +3,12 @@ import { describe, expect, test } from '@jest/globals';
 import { AUDIT_ACTIONS } from '../../domain/audit/audit-actions.ts';
 import { AppError, ERROR_CODES, type ErrorCode, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
-import { ACTION_GROUPS, describeAction, describeChanges } from '../../web/audit-log/audit-words.ts';
+import {
+  ACTION_GROUPS,
+  describeAction,
+  describeChanges,
+  describeResource,
+} from '../../web/audit-log/audit-words.ts';
 import { shortenExcerpt } from '../../web/messages/words.ts';
 import { fieldMessage, otherMessages, pageWords, staffWords } from '../../web/shell/words.ts';
 import { listSourceFiles } from '../guards/import-graph.ts';
@@ -216,6 +221,22 @@ test('every action that the logs record has its own words, which the filter of t
   const offered = ACTION_GROUPS.map(([action]) => action);
   for (const action of ['inbox.sending_paused', 'webhook_endpoint.replayed', 'suppression.removed'])
     expect(offered).toContain(action);
+});
+
+test('a row of the audit log leads from a draft that was sent to its message, and names events in words', () => {
+  const [id, draft] = ['msg_01m85rg8m8fah9kjede1t9j127', 'drf_01m85rg8m8fah9kjede1t9j127'];
+  const sent = { resourceType: 'draft', resourceId: draft, resourceName: null, details: { message_id: id } };
+  expect(describeResource(sent)).toEqual({ name: 'The message', path: `/messages/${id}` });
+  expect(describeResource({ ...sent, details: { message_id: null } }).name).toBe(draft);
+  expect(describeChanges({ message_id: id, events: ['message.delivered', 'message.renamed'] })).toEqual([
+    { name: 'Events', from: undefined, to: 'Message delivered, message.renamed' },
+  ]);
+});
+
+test('a row of the audit log has times for people, and no id of a job', () => {
+  expect(
+    describeChanges({ since: '2026-11-25T23:13:00.000Z', job_id: 'whj_01m85rg8m8fah9kjede1t9j127' }),
+  ).toEqual([{ name: 'Since', from: undefined, to: '2026-11-25 23:13 UTC' }]);
 });
 
 test('a row of the audit log leaves out what is empty, and shortens ids', () => {

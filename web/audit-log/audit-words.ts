@@ -1,5 +1,7 @@
 import type { AuditAction } from '../../domain/audit/audit-actions.ts';
 import type { AuditLogEntry } from '../../domain/audit/audit-log.service.ts';
+import { formatTime } from '../shell/formats.ts';
+import { EVENT_WORDS } from '../webhooks/words.ts';
 
 /** What people read in place of the names of actions. */
 const ACTIONS: Readonly<Record<AuditAction, string>> = {
@@ -168,7 +170,10 @@ export function describeResource({
   resourceId,
   resourceName,
   details,
-}: AuditLogEntry): ShownResource {
+}: Pick<AuditLogEntry, 'resourceType' | 'resourceId' | 'resourceName' | 'details'>): ShownResource {
+  // A draft that was sent no longer exists, but its message has a page.
+  if (resourceType === 'draft' && resourceName === null && typeof details.message_id === 'string')
+    return { name: 'The message', path: `/messages/${details.message_id}` };
   const named = [details.email, details.domain_name, details.name, details.client_name].find(
     (value) => typeof value === 'string',
   );
@@ -186,7 +191,7 @@ export interface ShownChange {
 }
 
 /** Names that say nothing to people. */
-const HIDDEN = new Set(['previous', 'fields', 'subscription_id', 'version']);
+const HIDDEN = new Set(['previous', 'fields', 'job_id', 'message_id', 'subscription_id', 'version']);
 
 /** What changed, old and new. `from` and `to`, and `previous`, are how entries keep what was before. */
 export function describeChanges(details: Record<string, unknown>): ShownChange[] {
@@ -227,8 +232,17 @@ function toText(value: unknown): string {
         .map(([name, each]) => `${toWords(name).toLowerCase()} ${toText(each)}`)
         .join(', '),
     );
-  return shorten(shortenId(String(value)));
+  const text = String(value);
+  if (TIME.test(text)) return `${formatTime(new Date(text))} UTC`;
+  return EVENT_NAMES.get(text) ?? shorten(shortenId(text));
 }
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+/** `message.delivered` → `Message delivered`. */
+const EVENT_NAMES: ReadonlyMap<string, string> = new Map(
+  Object.entries(EVENT_WORDS).map(([type, [name]]) => [type, name]),
+);
 
 /** People know things by their names: the end of an id is enough to compare it. */
 const shortenId = (text: string): string =>
