@@ -41,16 +41,6 @@ export function readAddressList(field: string): AddressList {
     : { mailboxes: mailboxes.filter(isUsable), isClear: !isCut && mailboxes.every(isUsable) };
 }
 
-/** What is in quotes or angle brackets may contain separators, but ends with its line. */
-const PART = /(?:"(?:[^"\\\r\n]|\\.)*"?|<[^<>\r\n]*>?|[^,;\r\n])+/g;
-
-/**
- * The parts of a list of addresses as people type it, `Ada <ada@people.example>, bob@people.example`, separated by commas,
- * semicolons or lines. None is empty; whether a part is an address is for the caller to check.
- */
-export const splitAddresses = (text: string): string[] =>
-  (text.match(PART) ?? []).map((part) => part.trim()).filter((part) => part !== '');
-
 const isUsable = ({ email }: MailAddress): boolean => email !== '' && email.length <= MAX_ADDRESS_CHARACTERS;
 
 function toMailbox({ address = '', name = '' }: { address?: string; name?: string }): MailAddress {

@@ -84,3 +84,13 @@ export function toDomainKey(domain: string): string | null {
 export function toListEntryKey(entry: string): string | null {
   return entry.includes('@') ? toAddressKey(entry) : toDomainKey(entry);
 }
+
+/** What is in quotes or angle brackets may contain separators, but ends with its line. */
+const PART = /(?:"(?:[^"\\\r\n]|\\.)*"?|<[^<>\r\n]*>?|[^,;\r\n])+/g;
+
+/**
+ * The parts of a list of addresses as people type it, `Ada <ada@people.example>, bob@people.example`, separated by commas,
+ * semicolons or lines. None is empty; whether a part is an address is for the caller to check.
+ */
+export const splitAddresses = (text: string): string[] =>
+  (text.match(PART) ?? []).map((part) => part.trim()).filter((part) => part !== '');

@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from 'pg';
 import { joinWrites } from './join-writes.ts';
 
 /** How long a transaction that has read all it needs may stay open. Meanwhile its snapshot keeps deleted rows from vacuum. */
-const MAX_OPEN_MS = 20;
+const LINGER_MS = 20;
 
 /**
  * Read-only transactions that have read all they need. Their commit changes nothing and nobody waits for it, so it leaves
@@ -33,6 +33,6 @@ export function createOpenReads(pool: Pool): OpenReads {
   pool.on('acquire', commit);
   pool.on('remove', forget);
   return {
-    leave: (client) => void timers.set(client, setTimeout(commit, MAX_OPEN_MS, client)),
+    leave: (client) => void timers.set(client, setTimeout(commit, LINGER_MS, client)),
   };
 }

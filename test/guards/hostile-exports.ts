@@ -176,17 +176,17 @@ export const ADAPTERS: Record<string, Adapters> = {
       (text) => findAddressProblem(text),
       (text) => findAddressProblem(`a@${text}`),
     ],
+    splitAddresses: ({ splitAddresses }) => [
+      (text) => splitAddresses(text),
+      (text) => splitAddresses(`"${text}`),
+      (text) => splitAddresses(`<${text}`),
+    ],
   },
   'mime/address-list': {
     readAddressList: ({ readAddressList }) => [
       (text) => readAddressList(text),
       (text) => readAddressList(`<${text}>`),
       (text) => readAddressList(`a <b@c.example>, "${text}`),
-    ],
-    splitAddresses: ({ splitAddresses }) => [
-      (text) => splitAddresses(text),
-      (text) => splitAddresses(`"${text}`),
-      (text) => splitAddresses(`<${text}`),
     ],
     replaceControls: ({ replaceControls }) => [(text) => replaceControls(text)],
   },

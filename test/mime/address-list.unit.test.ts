@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { readAddressList, splitAddresses } from '../../domain/mime/address-list.ts';
+import { readAddressList } from '../../domain/mime/address-list.ts';
+import { splitAddresses } from '../../domain/mime/mail-address.ts';
 import { parseMail } from '../../domain/mime/parse-mail.ts';
 
 const parse = (lines: string[]) =>

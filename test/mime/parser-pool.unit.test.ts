@@ -145,7 +145,7 @@ describe('the parser pool, with a misbehaving parser,', () => {
     limits: Pick<ParserPoolOptions, 'stallTimeoutMs' | 'totalTimeoutMs' | 'maxResidentBytes'>,
   ) => {
     const raw = Readable.from([Buffer.from(order)]);
-    return open({ entry: MISBEHAVING, processes: 1, ...limits }).parse(raw, {
+    return open({ entry: MISBEHAVING, processes: 1, minCpuMs: 200, ...limits }).parse(raw, {
       organizationId: 'org_1',
       storeFile,
     });
@@ -190,7 +190,7 @@ describe('the parser pool, with a misbehaving parser,', () => {
   describe('one that got no processor time', () => {
     /** The start of a process takes time of its own. */
     const readWarm = async (limits: Pick<ParserPoolOptions, 'stallTimeoutMs' | 'totalTimeoutMs'>) => {
-      const pool = open({ entry: MISBEHAVING, processes: 1, ...limits });
+      const pool = open({ entry: MISBEHAVING, processes: 1, minCpuMs: 200, ...limits });
       const parse = (order: string) =>
         pool.parse(Readable.from([Buffer.from(order)]), { organizationId: 'org_1', storeFile });
       expect(await parse('behave')).toMatchObject({ subject: 'Sent before', parseError: null });

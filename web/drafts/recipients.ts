@@ -1,5 +1,4 @@
-import { splitAddresses } from '../../domain/mime/address-list.ts';
-import { findAddressProblem, type MailAddress } from '../../domain/mime/mail-address.ts';
+import { findAddressProblem, type MailAddress, splitAddresses } from '../../domain/mime/mail-address.ts';
 import { MAX_RECIPIENTS } from '../../domain/outbound/outbound-content.ts';
 import { AppError, type FieldError } from '../../platform/errors.ts';
 

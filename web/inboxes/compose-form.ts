@@ -5,7 +5,7 @@ import { type ContentBody, readContent } from '../../api/messages/content.ts';
 import { enumOf, strictObject, text } from '../../api/schemas.ts';
 import { MAX_ATTACHMENTS } from '../../domain/attachments/attachment-limits.ts';
 import type { FileToAttach } from '../../domain/attachments/stored-file.ts';
-import { splitAddresses } from '../../domain/mime/address-list.ts';
+import { splitAddresses } from '../../domain/mime/mail-address.ts';
 import type { OutboundContent } from '../../domain/outbound/outbound-content.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { readLabelList } from '../messages/label-fields.ts';

@@ -66,21 +66,23 @@ export interface ParserPoolOptions {
   processes: number;
   /**
    * Kills a parser that reads and writes nothing for this long. Waiting for storage does not count, nor does waiting for the
-   * processor, see {@link STARVED}.
+   * processor, see `minCpuMs`.
    */
   stallTimeoutMs?: number;
   /** Kills a parser that takes this long in total, including waits. Must be below the timeout of the activity. */
   totalTimeoutMs?: number;
+  /** A parser that has had less processor time for its message is not killed for the time it took, but waits or is tried again. */
+  minCpuMs?: number;
   maxResidentBytes?: number;
 }
 
 const STALL_TIMEOUT_MS = 30_000;
 const TOTAL_TIMEOUT_MS = 240_000;
 /**
- * A parser that got less than this share of a processor was kept waiting by others: the time says nothing about the message,
- * which would be stored unread.
+ * A parser that has had less processor time than this was kept waiting by others: how long it took says nothing about the
+ * message, which would be stored unread. Includes the start of the process, which takes seconds on a busy machine.
  */
-const STARVED = 0.1;
+const MIN_CPU_MS = 10_000;
 const MAX_RESIDENT_BYTES = 256 * 1024 * 1024;
 const MAX_JOBS_PER_PROCESS = 2_000;
 /**
@@ -128,22 +130,26 @@ interface TimeLimits {
 }
 
 function enforceTimeLimits(child: Child, options: ParserPoolOptions): TimeLimits {
-  const { stallTimeoutMs = STALL_TIMEOUT_MS, totalTimeoutMs = TOTAL_TIMEOUT_MS } = options;
+  const {
+    stallTimeoutMs = STALL_TIMEOUT_MS,
+    totalTimeoutMs = TOTAL_TIMEOUT_MS,
+    minCpuMs = MIN_CPU_MS,
+  } = options;
   let externalWaits = 0;
   let isOver = false;
   let isStarved = false;
   const usedBefore = child.usedCpuMs();
-  const gotLessThan = async (ms: number) => {
+  const hadLittleTime = async () => {
     const [before, now] = await Promise.all([usedBefore, child.usedCpuMs()]);
-    return before !== undefined && now !== undefined && now - before < ms;
+    return before !== undefined && now !== undefined && now - before < minCpuMs;
   };
   const stalled = setTimeout(async () => {
-    if (externalWaits > 0 || (await gotLessThan(STARVED * stallTimeoutMs))) {
+    if (externalWaits > 0 || (await hadLittleTime())) {
       if (!isOver) stalled.refresh();
     } else if (!isOver) child.kill(`no progress for ${stallTimeoutMs} ms`);
   }, stallTimeoutMs);
   const total = setTimeout(async () => {
-    const waited = await gotLessThan(STARVED * totalTimeoutMs);
+    const waited = await hadLittleTime();
     if (isOver) return;
     isStarved = waited;
     child.kill(`it took more than ${totalTimeoutMs} ms`);
