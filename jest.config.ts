@@ -1,4 +1,5 @@
 import type { Config } from 'jest';
+import { TIME_FACTOR } from './test/support/time-factor.ts';
 
 /**
  * One Jest project per tier, selected by a file's suffix. Jest runs a project's set-up only if one of its tests is
@@ -22,7 +23,7 @@ const tier = (suffix: string, needs?: string): NonNullable<Config['projects']>[n
 
 const config: Config = {
   projects: [tier('unit'), tier('api', 'start-database'), tier('workflow'), tier('e2e', 'start-service')],
-  testTimeout: 60_000,
+  testTimeout: 60_000 * TIME_FACTOR,
   // Two for the two processors of the CI machine, and two whose files mostly wait, see the sequencer.
   maxWorkers: 4,
   testSequencer: '<rootDir>/test/support/test-sequencer.mts',

@@ -1,21 +1,10 @@
 import { createRequire } from 'node:module';
-import { TIME_FACTOR } from '../time-factor.ts';
 
 const require = createRequire(import.meta.url);
 const { ModernFakeTimers } = require('@jest/fake-timers') as typeof import('@jest/fake-timers');
 const { ModuleMocker } = require('jest-mock') as typeof import('jest-mock');
 
 type ProjectConfig = ConstructorParameters<typeof import('jest-runtime')['default']>[0];
-
-interface Limited {
-  timeout?: number;
-}
-
-/** Of `jest-circus`. */
-type TestEvent =
-  | { name: 'run_start' }
-  | { name: 'test_start'; test: Limited }
-  | { name: 'hook_start'; hook: Limited };
 
 /** Tests run in the worker's own context. After each file, what tests may change in it is restored. */
 export default class NativeEnvironment {
@@ -27,8 +16,6 @@ export default class NativeEnvironment {
   private readonly directory = process.cwd();
   private readonly exit = process.exit;
   private readonly console = console;
-  /** Hooks run several times. */
-  private readonly extended = new WeakSet<Limited>();
 
   constructor({ projectConfig }: { projectConfig: ProjectConfig }) {
     this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
@@ -43,16 +30,6 @@ export default class NativeEnvironment {
     process.chdir(this.directory);
     process.exit = this.exit;
     globalThis.console = this.console;
-  }
-
-  /** The limits of all tests, and those of single tests and hooks. */
-  handleTestEvent(event: TestEvent, state: { testTimeout: number }): void {
-    if (event.name === 'run_start') state.testTimeout *= TIME_FACTOR;
-    const own =
-      event.name === 'test_start' ? event.test : event.name === 'hook_start' ? event.hook : undefined;
-    if (!own?.timeout || this.extended.has(own)) return;
-    this.extended.add(own);
-    own.timeout *= TIME_FACTOR;
   }
 
   exportConditions(): string[] {
