@@ -16,7 +16,7 @@ export type FileReader = ReturnType<typeof createFileReader>;
 export interface FileReaderOptions {
   /** The script that runs `runFileReaderChild` on its standard input and output. */
   entry: string;
-  /** Kills a process that reads a file for longer. */
+  /** Kills a process that reads a file for longer, and had the processor. */
   timeoutMs?: number;
   /** How long a file waits for a process. */
   waitMs?: number;
@@ -25,6 +25,10 @@ export interface FileReaderOptions {
 const MAX_CONCURRENT_FILES = 2;
 const MAX_FILES_PER_ORGANIZATION = 2;
 const TIMEOUT_MS = 10_000;
+/** A process that had less of a processor in that time was kept waiting by others, which says nothing about the file: it goes on. */
+const MIN_CPU_SHARE = 0.5;
+/** Then the request fails, and may be repeated. */
+const MAX_TIMEOUTS = 3;
 const WAIT_MS = 20_000;
 /** A process that a file has taken over must not see a file of another organization. */
 const MAX_JOBS_PER_PROCESS = 1;
@@ -88,7 +92,13 @@ interface Job {
 
 async function runJob(child: Child, { name, bytes, timeoutMs }: Job): Promise<ReadFile> {
   const tooLong = `it took more than ${timeoutMs / 1_000} s`;
-  const timeout = setTimeout(() => child.kill(tooLong), timeoutMs);
+  let checks = 0;
+  const timeout = setInterval(async () => {
+    checks += 1;
+    const usedMs = (await child.usedCpuMs()) ?? timeoutMs;
+    if (usedMs >= MIN_CPU_SHARE * timeoutMs) child.kill(tooLong);
+    else if (checks === MAX_TIMEOUTS) child.kill('the machine was too busy');
+  }, timeoutMs);
   try {
     await writeFrame(child.input, FRAME.name, Buffer.from(JSON.stringify(name)));
     // A process that dies meanwhile ends its output.
@@ -101,7 +111,7 @@ async function runJob(child: Child, { name, bytes, timeoutMs }: Job): Promise<Re
       throw unavailable('The process that read the file ended.', killReason);
     return stopped(`Reading it was stopped: ${killReason}.`);
   } finally {
-    clearTimeout(timeout);
+    clearInterval(timeout);
   }
 }
 
