@@ -1,5 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { findInvites, isCalendar } from '../../domain/mime/invites/find-invites.ts';
+import { findInvites as findInTime, isCalendar } from '../../domain/mime/invites/find-invites.ts';
+
+/** A machine that is too slow for the limit of the service finds nothing. */
+const findInvites = (calendar: string) => findInTime(calendar, 60_000);
 
 const calendar = (times: readonly string[], { method = 'REQUEST', zones = '' } = {}) =>
   [
@@ -103,13 +106,13 @@ describe('hostile calendars are bounded:', () => {
     ['a long line', calendar([`X-A:${'a'.repeat(5_000_000)}`])],
   ])('%s', (_what, text) => {
     const start = performance.now();
-    expect(findInvites(text).length).toBeLessThan(2);
+    expect(findInTime(text).length).toBeLessThan(2);
     expect(performance.now() - start).toBeLessThan(3_000);
   });
 
   test('many events and attendees', () => {
     const event = `BEGIN:VEVENT\r\n${'ATTENDEE:mailto:a@b.example\r\n'.repeat(200)}END:VEVENT\r\n`;
-    const found = findInvites(`BEGIN:VCALENDAR\r\n${event.repeat(30)}END:VCALENDAR\r\n`);
+    const found = findInTime(`BEGIN:VCALENDAR\r\n${event.repeat(30)}END:VCALENDAR\r\n`);
     expect(found).toHaveLength(10);
     expect(found[0]?.attendees).toHaveLength(100);
   });
@@ -117,7 +120,7 @@ describe('hostile calendars are bounded:', () => {
   test('time zones with endless rules', () => {
     const zones = BERLIN.replaceAll('FREQ=YEARLY;BYDAY=-1SU', 'FREQ=SECONDLY');
     const start = performance.now();
-    findInvites(calendar(['DTSTART;TZID=W. Europe Standard Time:20260724T140000'], { zones }));
+    findInTime(calendar(['DTSTART;TZID=W. Europe Standard Time:20260724T140000'], { zones }));
     expect(performance.now() - start).toBeLessThan(3_000);
   });
 });
