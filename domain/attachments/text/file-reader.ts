@@ -28,7 +28,7 @@ const TIMEOUT_MS = 10_000;
 /** A process that had less of a processor in that time was kept waiting by others, which says nothing about the file: it goes on. */
 const MIN_CPU_SHARE = 0.5;
 /** Then the request fails, and may be repeated. */
-const MAX_TIMEOUTS = 3;
+const CHECKS = 3;
 const WAIT_MS = 20_000;
 /** A process that a file has taken over must not see a file of another organization. */
 const MAX_JOBS_PER_PROCESS = 1;
@@ -97,7 +97,7 @@ async function runJob(child: Child, { name, bytes, timeoutMs }: Job): Promise<Re
     checks += 1;
     const usedMs = (await child.usedCpuMs()) ?? timeoutMs;
     if (usedMs >= MIN_CPU_SHARE * timeoutMs) child.kill(tooLong);
-    else if (checks === MAX_TIMEOUTS) child.kill('the machine was too busy');
+    else if (checks === CHECKS) child.kill('the machine was too busy');
   }, timeoutMs);
   try {
     await writeFrame(child.input, FRAME.name, Buffer.from(JSON.stringify(name)));
