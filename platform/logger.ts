@@ -5,7 +5,7 @@ import { activeTraceId } from './tracing/span.ts';
 /** A system call for each line costs more than the line. What a killed process had not yet written is lost. */
 const WRITE_BYTES = 4_096;
 const WRITE_EVERY_MS = 100;
-/** While nobody reads the output. Further lines are dropped. */
+/** If the reader of the output is too slow, further lines are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 /**

@@ -7,7 +7,7 @@ const MAX_SHAPES = 64;
 
 /**
  * A statement that is built and compiled once, and then runs with other values: for statements of nearly every request,
- * where building costs more processor time than all else that this process does for them.
+ * where building and compiling take about a tenth of the processor time.
  *
  * @param build makes the statement. It can only bind values, but for those that are `undefined` or named in `decidesBy`: each
  *   combination of these is compiled by itself.

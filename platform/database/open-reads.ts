@@ -5,8 +5,8 @@ import { joinWrites } from './join-writes.ts';
 const LINGER_MS = 20;
 
 /**
- * Read-only transactions that have read all they need. Their commit changes nothing and nobody waits for it, so it leaves
- * with the next statement of the connection, in one system call, or by itself if there is none soon.
+ * Read-only transactions that have read all they need. Their commit changes nothing, and no caller waits for it. It is sent
+ * with the next statement of the connection, in one system call, or alone if none follows soon.
  */
 export interface OpenReads {
   /** Takes over the transaction of a connection that is about to be released. */
@@ -29,7 +29,7 @@ export function createOpenReads(pool: Pool): OpenReads {
         .catch(() => undefined);
   }
 
-  // The pool tells of a connection before whoever asked for it can use it.
+  // The pool emits this event before the caller gets the connection.
   pool.on('acquire', commit);
   pool.on('remove', forget);
   return {

@@ -45,7 +45,7 @@ const NOT_SHARED: Record<string, string> = {
   'domain/attachments/text/file-reader.ts MAX_JOBS_PER_PROCESS': 'when a process is replaced',
   'domain/mime/parser/pool.ts MAX_JOBS_PER_PROCESS': 'when a process is replaced',
   'domain/mime/converter/pool.ts MAX_JOBS_PER_PROCESS': 'when a process is replaced',
-  'platform/logger.ts MAX_WAITING_BYTES': 'of a process whose output nobody reads',
+  'platform/logger.ts MAX_WAITING_BYTES': 'of the output of one process',
   'platform/storage.ts MAX_CONCURRENT_PARTS': 'of one upload',
   'platform/storage.ts MAX_CONCURRENT_DELETES': 'of one call',
   'workers/backup/objects.ts MAX_CONCURRENT_COPIES': 'of the operator’s backup',

@@ -16,7 +16,7 @@ export type FileReader = ReturnType<typeof createFileReader>;
 export interface FileReaderOptions {
   /** The script that runs `runFileReaderChild` on its standard input and output. */
   entry: string;
-  /** Kills a process that reads a file for longer, and had the processor. */
+  /** Kills a process that takes longer for a file, unless the machine was too busy to run it. */
   timeoutMs?: number;
   /** How long a file waits for a process. */
   waitMs?: number;
