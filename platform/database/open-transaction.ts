@@ -76,7 +76,7 @@ export async function runTransaction<T>(
     const value = await work(transaction);
     await transaction.flush();
     await begun;
-    if (start.isReadOnly && client.getTransactionStatus() === 'T') {
+    if (start.isReadOnly && !connection.hasFailed) {
       openReads.leave(client);
       client.release();
       return value;
