@@ -5,10 +5,18 @@ import type { LeafPart } from '../../domain/delivery-reports/leaf-parts.ts';
 import type { Line } from '../../domain/mime/quotes/lines.ts';
 
 /** Calls a function with a hostile text, in one of the places where a stranger's text can be. */
-export type Call = (text: string) => unknown;
+export interface Call {
+  (text: string): unknown;
+  /** Only the length of the text matters, so that one text is enough. */
+  readsLengthAlone?: true;
+}
 // biome-ignore lint/suspicious/noExplicitAny: the exports of a module are only known at run time.
 type Functions = Record<string, any>;
 type Adapters = Record<string, (exported: Functions) => Call[]>;
+
+/** For a text of its own. */
+const ofLength = (call: (length: number) => unknown): Call =>
+  Object.assign((text: string) => call(text.length), { readsLengthAlone: true as const });
 
 const bytes = (text: string) => Buffer.from(text);
 const stream = (text: string) =>
@@ -243,8 +251,8 @@ export const ADAPTERS: Record<string, Adapters> = {
     recodeEncodedWords: ({ recodeEncodedWords }) => [
       (text) => recodeEncodedWords(text),
       (text) => recodeEncodedWords(`=?utf-8?Q?\xe9${text.replaceAll('?', '')}?=`),
-      (text) => recodeEncodedWords('=?koi8-r?Q?\xe9a?='.repeat(text.length / 16)),
-      (text) => recodeEncodedWords('=?big5?B?pKQ=?= '.repeat(text.length / 17)),
+      ofLength((length) => recodeEncodedWords('=?koi8-r?Q?\xe9a?='.repeat(length / 16))),
+      ofLength((length) => recodeEncodedWords('=?big5?B?pKQ=?= '.repeat(length / 17))),
     ],
     decodeEncodedWords: ({ decodeEncodedWords }) => [(text) => decodeEncodedWords(text)],
   },
@@ -289,7 +297,7 @@ export const ADAPTERS: Record<string, Adapters> = {
       (text) => htmlToMarkdown(text, UNLIMITED),
       (text) => htmlToMarkdown(`<a href=https://a.example>${text}`, UNLIMITED),
       (text) => htmlToMarkdown(`<table><tr><th>${text}`, UNLIMITED),
-      (text) => htmlToMarkdown(`<table>${'<tr><th>a<td>b'.repeat(text.length / 14)}</table>`, UNLIMITED),
+      ofLength((length) => htmlToMarkdown(`<table>${'<tr><th>a<td>b'.repeat(length / 14)}</table>`, UNLIMITED)),
     ],
   },
   'mime/new-text': {
@@ -320,11 +328,11 @@ export const ADAPTERS: Record<string, Adapters> = {
     isMultiByte: ({ isMultiByte }) => [(text) => isMultiByte(text)],
     decodeMultiByte: ({ decodeMultiByte }) => [
       (text) => decodeMultiByte(Buffer.from(`${text}\xff`, 'latin1'), 'big5'),
-      (text) => decodeMultiByte(Buffer.from('\x82a\xff'.repeat(text.length / 3), 'latin1'), 'gb18030'),
+      ofLength((length) => decodeMultiByte(Buffer.from('\x82a\xff'.repeat(length / 3), 'latin1'), 'gb18030')),
     ],
     detectMultiByte: ({ detectMultiByte }) => [
       (text) => detectMultiByte(bytes(text)),
-      (text) => detectMultiByte(Buffer.from('\xa4\xa4\xa6r'.repeat(text.length / 4), 'latin1')),
+      ofLength((length) => detectMultiByte(Buffer.from('\xa4\xa4\xa6r'.repeat(length / 4), 'latin1'))),
     ],
   },
   'mime/parse-mail': {
@@ -382,7 +390,7 @@ export const ADAPTERS: Record<string, Adapters> = {
   'mime/quotes/initials': {
     markInitialQuotes: ({ markInitialQuotes }) => [
       (text) => markInitialQuotes(toLines(text)),
-      (text) => markInitialQuotes(toLines('BS> a\nTom> a\n'.repeat(text.length / 14))),
+      ofLength((length) => markInitialQuotes(toLines('BS> a\nTom> a\n'.repeat(length / 14)))),
     ],
   },
   'mime/quotes/shared-lines': {
@@ -428,7 +436,7 @@ export const ADAPTERS: Record<string, Adapters> = {
     toMarkedLines: ({ toMarkedLines }) => [
       (text) => toMarkedLines(text),
       (text) => toMarkedLines(text.replace(/[^\n]/g, '\ue001\n')),
-      (text) => toMarkedLines(`${'\ue002\n'.repeat(text.length / 4)}${'\ue006\n'.repeat(text.length / 4)}`),
+      ofLength((length) => toMarkedLines(`${'\ue002\n'.repeat(length / 4)}${'\ue006\n'.repeat(length / 4)}`)),
     ],
   },
   'mime/quotes/lines': {
@@ -454,8 +462,8 @@ export const ADAPTERS: Record<string, Adapters> = {
   'mime/repair-structure': {
     repairStructure: ({ repairStructure }) => [
       ...inMessages((raw) => buffer(stream(raw).pipe(repairStructure(() => {})))),
-      (text) => buffer(stream(nestMultiparts(text.length, 'b')).pipe(repairStructure(() => {}))),
-      (text) => buffer(stream(nestMultiparts(text.length, 'c')).pipe(repairStructure(() => {}))),
+      ofLength((length) => buffer(stream(nestMultiparts(length, 'b')).pipe(repairStructure(() => {})))),
+      ofLength((length) => buffer(stream(nestMultiparts(length, 'c')).pipe(repairStructure(() => {})))),
       (text) => buffer(stream(`Content-Type: multipart/mixed\n\n${text}`).pipe(repairStructure(() => {}))),
       (text) =>
         buffer(stream(`${nestMultiparts(text.length / 2, 'b')}\n${text}`).pipe(repairStructure(() => {}))),
@@ -488,7 +496,7 @@ export const ADAPTERS: Record<string, Adapters> = {
   'mime/codes/ascii-digits': {
     toAsciiDigits: ({ toAsciiDigits }) => [
       (text) => toAsciiDigits(text),
-      (text) => toAsciiDigits('٣'.repeat(text.length)),
+      ofLength((length) => toAsciiDigits('٣'.repeat(length))),
     ],
   },
   'mime/codes/code-candidates': {
@@ -502,9 +510,10 @@ export const ADAPTERS: Record<string, Adapters> = {
     findCodes: ({ findCodes }) => [
       (text) => findCodes({ subject: text, text: 'code', field: text }),
       (text) => findCodes({ subject: 'Your verification code', text }),
-      (text) =>
-        findCodes({ subject: '', text: 'Your verification code is 482913\n'.repeat(text.length / 32) }),
-      (text) => findCodes({ subject: '', text: 'code 123456 '.repeat(text.length / 12) }),
+      ofLength((length) =>
+        findCodes({ subject: '', text: 'Your verification code is 482913\n'.repeat(length / 32) }),
+      ),
+      ofLength((length) => findCodes({ subject: '', text: 'code 123456 '.repeat(length / 12) })),
     ],
   },
   'mime/codes/origin-bound-codes': {
@@ -521,7 +530,7 @@ export const ADAPTERS: Record<string, Adapters> = {
   'mime/injection/find-injection': {
     findInjection: ({ findInjection }) => [
       (text) => findInjection({ subject: text, text, hidden: text }),
-      (text) => findInjection({ subject: '', text: 'ignore all '.repeat(text.length / 11), hidden: null }),
+      ofLength((length) => findInjection({ subject: '', text: 'ignore all '.repeat(length / 11), hidden: null })),
     ],
     decodedTexts: ({ decodedTexts }) => [(text) => decodedTexts(text)],
   },
@@ -529,7 +538,7 @@ export const ADAPTERS: Record<string, Adapters> = {
     findNamedAddresses: ({ findNamedAddresses }) => [
       (text) => findNamedAddresses([text]),
       (text) => findNamedAddresses([`${text}@people.example`]),
-      (text) => findNamedAddresses(['a@b@'.repeat(text.length / 4)]),
+      ofLength((length) => findNamedAddresses(['a@b@'.repeat(length / 4)])),
     ],
   },
   'mime/injection/wording': {
@@ -557,7 +566,7 @@ export const ADAPTERS: Record<string, Adapters> = {
   'mime/links/anchors': {
     readAnchors: ({ readAnchors }) => [
       (text) => readAnchors(text),
-      (text) => readAnchors('<a href=https://a.example>b</a>'.repeat(text.length / 31)),
+      ofLength((length) => readAnchors('<a href=https://a.example>b</a>'.repeat(length / 31))),
     ],
   },
   'mime/links/find-links': {
@@ -568,13 +577,14 @@ export const ADAPTERS: Record<string, Adapters> = {
     ],
     findLinks: ({ findLinks }) => [
       (text) => findLinks({ subject: text, from: text, text, anchors: [] }),
-      (text) =>
+      ofLength((length) =>
         findLinks({
           subject: '',
           from: undefined,
-          text: 'https://a.example/ '.repeat(text.length / 19),
+          text: 'https://a.example/ '.repeat(length / 19),
           anchors: [],
         }),
+      ),
       (text) =>
         findLinks({
           subject: text,
@@ -603,7 +613,7 @@ export const ADAPTERS: Record<string, Adapters> = {
       (text) => writeOutHtml(text),
       (text) => writeOutHtml(`<base href=https://a.example>${text}`),
       (text) => writeOutHtml(`<form action=https://a.example>${text}`),
-      (text) => writeOutHtml('<a href=b><img alt=c></a>'.repeat(text.length / 25)),
+      ofLength((length) => writeOutHtml('<a href=b><img alt=c></a>'.repeat(length / 25))),
     ],
     writeOutHtmlWithTimeout: ({ writeOutHtmlWithTimeout }) => [
       (text) => writeOutHtmlWithTimeout(text, UNLIMITED),
@@ -647,16 +657,16 @@ export const ADAPTERS: Record<string, Adapters> = {
   'mime/visible/invisible-characters': {
     removeZeroWidth: ({ removeZeroWidth }) => [
       (text) => removeZeroWidth(text),
-      (text) => removeZeroWidth('a\u200d'.repeat(text.length / 2)),
-      (text) => removeZeroWidth('\u200d'.repeat(text.length)),
+      ofLength((length) => removeZeroWidth('a\u200d'.repeat(length / 2))),
+      ofLength((length) => removeZeroWidth('\u200d'.repeat(length))),
     ],
     stripInvisible: ({ stripInvisible }) => [
       (text) => stripInvisible(text),
-      (text) => stripInvisible('\u200b'.repeat(text.length)),
-      (text) => stripInvisible('\u200b '.repeat(text.length / 2)),
-      (text) => stripInvisible(`\u200b${' '.repeat(text.length)}`),
-      (text) => stripInvisible('\u{1f3f4}\u{e0067}'.repeat(text.length / 4)),
-      (text) => stripInvisible('\ufe0f'.repeat(text.length)),
+      ofLength((length) => stripInvisible('\u200b'.repeat(length))),
+      ofLength((length) => stripInvisible('\u200b '.repeat(length / 2))),
+      ofLength((length) => stripInvisible(`\u200b${' '.repeat(length)}`)),
+      ofLength((length) => stripInvisible('\u{1f3f4}\u{e0067}'.repeat(length / 4))),
+      ofLength((length) => stripInvisible('\ufe0f'.repeat(length))),
     ],
   },
   'mime/visible/link-hosts': {
@@ -669,12 +679,13 @@ export const ADAPTERS: Record<string, Adapters> = {
     separateHidden: ({ separateHidden }) => [
       (text) => separateHidden(text),
       (text) => separateHidden(`<style>${text}</style><p class=a>a</p>`),
-      (text) => separateHidden('<p class=a style="display:none">a</p>'.repeat(text.length / 37)),
-      (text) => separateHidden('<a href=https://a.example>b.example</a>'.repeat(text.length / 39)),
-      (text) =>
+      ofLength((length) => separateHidden('<p class=a style="display:none">a</p>'.repeat(length / 37))),
+      ofLength((length) => separateHidden('<a href=https://a.example>b.example</a>'.repeat(length / 39))),
+      ofLength((length) =>
         separateHidden(
-          `<style>${'.a{color:red}'.repeat(text.length / 26)}</style>${'<p class=a>a'.repeat(text.length / 24)}`,
+          `<style>${'.a{color:red}'.repeat(length / 26)}</style>${'<p class=a>a'.repeat(length / 24)}`,
         ),
+      ),
     ],
     separateHiddenWithTimeout: ({ separateHiddenWithTimeout }) => [
       (text) => separateHiddenWithTimeout(text, UNLIMITED),
@@ -685,9 +696,9 @@ export const ADAPTERS: Record<string, Adapters> = {
     parseDeclarations: ({ parseDeclarations }) => [(text) => parseDeclarations(text)],
     parseStyleSheet: ({ parseStyleSheet }) => [
       (text) => parseStyleSheet(text),
-      (text) => parseStyleSheet('@media print{'.repeat(text.length / 13)),
-      (text) => parseStyleSheet(`${'a '.repeat(text.length / 2)}{display:none}`),
-      (text) => parseStyleSheet('/*'.repeat(text.length / 2)),
+      ofLength((length) => parseStyleSheet('@media print{'.repeat(length / 13))),
+      ofLength((length) => parseStyleSheet(`${'a '.repeat(length / 2)}{display:none}`)),
+      ofLength((length) => parseStyleSheet('/*'.repeat(length / 2))),
     ],
   },
   'mime/subject': {

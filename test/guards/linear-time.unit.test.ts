@@ -115,8 +115,9 @@ describe('code that reads what strangers write', () => {
         async () => {
           const calls = adapt(await load(module));
           const violations: string[] = [];
-          for (const { name: input, build } of listHostileInputs(`domain/${module}.ts`)) {
+          for (const [index, { name: input, build }] of listHostileInputs(`domain/${module}.ts`).entries()) {
             for (const [place, call] of calls.entries()) {
+              if (call.readsLengthAlone && index > 0) continue;
               const violation = await findViolation(call, build);
               if (violation) violations.push(`${input} (call ${place + 1}): ${violation}`);
             }

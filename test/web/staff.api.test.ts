@@ -78,7 +78,7 @@ describe('the console', () => {
     const override = { resource: 'messages_sent', limit: '7', kind: 'hard', expires_at: '2999-01-01' };
     const overridden = await browser.submit(`${path}/overrides`, { ...override, note: 'Trial' });
     expect(overridden.body).toMatch(
-      /messages_sent<\/td><td[^>]*>0<\/td><td[^>]*>7<\/td><td[^>]*>hard<\/td><td[^>]*>override/,
+      /Messages sent<\/td><td[^>]*>0<\/td><td[^>]*>7<\/td><td[^>]*>hard<\/td><td[^>]*>override/,
     );
     const past = await browser.submit(`${path}/overrides`, {
       ...override,

@@ -23,6 +23,7 @@ import type { AppError } from '../../platform/errors.ts';
 import type { Page } from '../../platform/pagination.ts';
 import { MAX_EXTENSION_DAYS } from '../../workflows/billing/enforce-payment-grace.contract.ts';
 import { NumberField, OptionalText, readNumber, requireNumber } from '../shell/forms.ts';
+import { counterName } from '../usage/counters.ts';
 import { Checked, type Console, NoticeQuery, ResourceParams, staffListQuery } from './console.ts';
 import { filled } from './filters.ts';
 
@@ -99,6 +100,7 @@ export const organizationConsole =
             statuses: DIRECTORY_STATUSES,
             tiers: TIERS,
             counters: USAGE_COUNTERS,
+            counterName,
             nextPage: page && console.nextPage(request, page),
           },
         });
@@ -132,7 +134,8 @@ export const organizationConsole =
           reasons: SUSPENSION_REASONS,
           targets: SUSPENSION_TARGETS,
           tiers: TIERS,
-          resources: LIMITED_RESOURCES,
+          counterName,
+          resources: LIMITED_RESOURCES.map((resource) => [resource, counterName(resource)]),
           kinds: LIMIT_KINDS,
           billing: await billingAdministration?.get(staff, id),
           maxExtensionDays: MAX_EXTENSION_DAYS,

@@ -12,6 +12,8 @@ export const WORDS: Readonly<Record<LimitedResource, { name: string; path: strin
   domains: { name: 'Domains', path: '/domains' },
 };
 
+export const counterName = (counter: LimitedResource): string => WORDS[counter].name;
+
 export const SOURCES: Readonly<Record<LimitSource, string>> = {
   tier: 'of the plan',
   override: 'granted to you',
