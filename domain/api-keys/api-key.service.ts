@@ -142,6 +142,15 @@ export function createApiKeyService({ database }: { database: Database }) {
         );
       }),
 
+    /** Which of the keys the caller may see and change. */
+    findManaged: (scope: Scope, keyIds: readonly string[]): Promise<ReadonlySet<string>> =>
+      database.read(scope, async ({ db }) => {
+        if (keyIds.length === 0) return new Set();
+        const managed = await selectManagedKeys(db, scope);
+        const found = await managed.where('id', 'in', keyIds).execute();
+        return new Set(found.map(({ id }) => id));
+      }),
+
     /** @throws AppError `not_found`, including for a revoked key. */
     get: (scope: Scope, keyId: string): Promise<ApiKeyRow> =>
       database.read(scope, async ({ db }) => {

@@ -20,6 +20,8 @@ export interface AuditLogEntry {
   resourceId: string;
   /** Current name or address of the resource; null if it no longer exists, has none, or the reader is staff. */
   resourceName: string | null;
+  /** Whether the resource has a name and still exists; a revoked key, a deleted webhook endpoint and a purged inbox keep their names. */
+  resourceExists: boolean;
   reason: string | null;
   details: Record<string, unknown>;
   ip: string | null;
@@ -45,7 +47,12 @@ export function createAuditLogService({ database }: { database: Database }) {
     list: (scope: Scope, filter: AuditFilter, page: PageRequest): Promise<Page<AuditLogEntry>> =>
       database.read(scope, ({ db }) => {
         requireOrganizationWide(scope);
-        return listAuditEntries(db, scope.organizationId, { filter, page, resourceName: resourceName() });
+        return listAuditEntries(db, scope.organizationId, {
+          filter,
+          page,
+          resourceName: resourceName(),
+          resourceExists: resourceExists(),
+        });
       }),
   };
 }
@@ -67,6 +74,15 @@ const resourceName = () => sql<string | null>`case audit_entries.resource_type
   )
 end`;
 
+const resourceExists = () => sql<boolean>`case audit_entries.resource_type
+  when 'api_key' then exists (select from api_keys where api_keys.id = audit_entries.resource_id and revoked_at is null)
+  when 'inbox' then exists (select from inboxes where inboxes.id = audit_entries.resource_id and purged_at is null)
+  when 'webhook_endpoint' then exists (
+    select from webhook_endpoints where webhook_endpoints.id = audit_entries.resource_id and deleted_at is null
+  )
+  else ${resourceName()} is not null
+end`;
+
 /** Reads a page of an organization's log. Also for staff, whose role sees no names of resources. */
 export function listAuditEntries(
   db: Db,
@@ -75,7 +91,13 @@ export function listAuditEntries(
     filter,
     page,
     resourceName: name = sql<string | null>`null`,
-  }: { filter: AuditFilter; page: PageRequest; resourceName?: RawBuilder<string | null> },
+    resourceExists: exists = sql<boolean>`false`,
+  }: {
+    filter: AuditFilter;
+    page: PageRequest;
+    resourceName?: RawBuilder<string | null>;
+    resourceExists?: RawBuilder<boolean>;
+  },
 ): Promise<Page<AuditLogEntry>> {
   const { after: from, before } = filter;
   const query = db
@@ -105,7 +127,7 @@ export function listAuditEntries(
         .end()
         .as('actorName'),
     )
-    .select(name.as('resourceName'))
+    .select([name.as('resourceName'), exists.as('resourceExists')])
     .where('org_id', '=', organizationId)
     .where(({ and }) =>
       and({

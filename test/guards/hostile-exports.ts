@@ -297,7 +297,9 @@ export const ADAPTERS: Record<string, Adapters> = {
       (text) => htmlToMarkdown(text, UNLIMITED),
       (text) => htmlToMarkdown(`<a href=https://a.example>${text}`, UNLIMITED),
       (text) => htmlToMarkdown(`<table><tr><th>${text}`, UNLIMITED),
-      ofLength((length) => htmlToMarkdown(`<table>${'<tr><th>a<td>b'.repeat(length / 14)}</table>`, UNLIMITED)),
+      ofLength((length) =>
+        htmlToMarkdown(`<table>${'<tr><th>a<td>b'.repeat(length / 14)}</table>`, UNLIMITED),
+      ),
     ],
   },
   'mime/new-text': {
@@ -530,7 +532,9 @@ export const ADAPTERS: Record<string, Adapters> = {
   'mime/injection/find-injection': {
     findInjection: ({ findInjection }) => [
       (text) => findInjection({ subject: text, text, hidden: text }),
-      ofLength((length) => findInjection({ subject: '', text: 'ignore all '.repeat(length / 11), hidden: null })),
+      ofLength((length) =>
+        findInjection({ subject: '', text: 'ignore all '.repeat(length / 11), hidden: null }),
+      ),
     ],
     decodedTexts: ({ decodedTexts }) => [(text) => decodedTexts(text)],
   },

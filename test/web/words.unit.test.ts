@@ -225,7 +225,13 @@ test('every action that the logs record has its own words, which the filter of t
 
 test('a row of the audit log leads from a draft that was sent to its message, and names events in words', () => {
   const [id, draft] = ['msg_01m85rg8m8fah9kjede1t9j127', 'drf_01m85rg8m8fah9kjede1t9j127'];
-  const sent = { resourceType: 'draft', resourceId: draft, resourceName: null, details: { message_id: id } };
+  const sent = {
+    resourceType: 'draft',
+    resourceId: draft,
+    resourceName: null,
+    resourceExists: false,
+    details: { message_id: id },
+  };
   expect(describeResource(sent)).toEqual({ name: 'The message', path: `/messages/${id}` });
   expect(describeResource({ ...sent, details: { message_id: null } }).name).toBe(draft);
   expect(describeChanges({ message_id: id, events: ['message.delivered', 'message.renamed'] })).toEqual([

@@ -169,8 +169,12 @@ export function describeResource({
   resourceType,
   resourceId,
   resourceName,
+  resourceExists,
   details,
-}: Pick<AuditLogEntry, 'resourceType' | 'resourceId' | 'resourceName' | 'details'>): ShownResource {
+}: Pick<
+  AuditLogEntry,
+  'resourceType' | 'resourceId' | 'resourceName' | 'resourceExists' | 'details'
+>): ShownResource {
   // A draft that was sent no longer exists, but its message has a page.
   if (resourceType === 'draft' && resourceName === null && typeof details.message_id === 'string')
     return { name: 'The message', path: `/messages/${details.message_id}` };
@@ -179,7 +183,7 @@ export function describeResource({
   );
   return {
     name: resourceName ?? named ?? resourceId,
-    path: resourceName === null ? undefined : PAGES[resourceType]?.(resourceId),
+    path: resourceExists ? PAGES[resourceType]?.(resourceId) : undefined,
   };
 }
 

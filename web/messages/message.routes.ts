@@ -4,6 +4,7 @@ import { Type } from 'typebox';
 import { enumOf, id, strictObject, text } from '../../api/schemas.ts';
 import type { SuppressionService } from '../../domain/deliverability/suppression.service.ts';
 import type { DraftDetails } from '../../domain/drafts/draft.service.ts';
+import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
 import type { AgentMessageService } from '../../domain/messages/agent-message.service.ts';
 import type { AlarmService } from '../../domain/messages/alarm.service.ts';
 import { type DeletionService, IN_FLIGHT_STATUSES } from '../../domain/messages/deletion.service.ts';
@@ -35,6 +36,7 @@ import {
 export interface MessagePageDependencies {
   pages: Pages;
   messages: MessageService;
+  inboxes: InboxService;
   messageFrames: MessageFrameService;
   messageTimelines: MessageTimelineService;
   agentMessages: AgentMessageService;
@@ -182,7 +184,7 @@ async function readProgress(
 }
 
 function createMessagePage(dependencies: MessagePageDependencies) {
-  const { pages, messages, messageFrames, agentMessages, remoteImages } = dependencies;
+  const { pages, messages, inboxes, messageFrames, agentMessages, remoteImages } = dependencies;
 
   /** What the HTML tab shows. The frame itself loads from an address of its own. */
   async function readFrame(request: FastifyRequest, messageId: string) {
@@ -212,7 +214,8 @@ function createMessagePage(dependencies: MessagePageDependencies) {
     const { id: messageId } = request.params as { id: string };
     const { show: tab = 'text' } = request.query as { show?: 'text' | 'html' | 'headers' };
     const details = await messages.get(scope, messageId, { withAllLinks: true });
-    const [progress, content, frame] = await Promise.all([
+    const [inbox, progress, content, frame] = await Promise.all([
+      inboxes.getWithMail(scope, details.message.inboxId),
       readProgress(dependencies, request, details),
       agentMessages.readText(details.message, {
         format: 'text',
@@ -229,6 +232,7 @@ function createMessagePage(dependencies: MessagePageDependencies) {
       data: {
         ...progress,
         attachments,
+        maySend: inbox.deletedAt === null,
         tab,
         frame,
         content,

@@ -1,6 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { id, strictObject } from '../../api/schemas.ts';
+import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
 import type { AgentMessageService } from '../../domain/messages/agent-message.service.ts';
 import type { DeletionService } from '../../domain/messages/deletion.service.ts';
 import type { LabelService } from '../../domain/messages/label.service.ts';
@@ -18,6 +19,7 @@ import { describeRecipients, SIGNAL_WORDS } from './words.ts';
 export interface ThreadPageDependencies {
   pages: Pages;
   threads: ThreadService;
+  inboxes: InboxService;
   agentMessages: AgentMessageService;
   labels: LabelService;
   deletions: DeletionService;
@@ -32,6 +34,7 @@ export const threadPages =
   ({
     pages,
     threads,
+    inboxes,
     agentMessages,
     labels,
     deletions,
@@ -47,7 +50,10 @@ export const threadPages =
       const { thread, messages } = await threads.get(scope, threadId, 'conversation');
       // An alias of a merged thread.
       if (thread.id !== threadId) return pages.seeOther(reply, pages.link(request, `/threads/${thread.id}`));
-      const isSuppressed = await agentMessages.findSuppressed(scope, messages);
+      const [inbox, isSuppressed] = await Promise.all([
+        inboxes.getWithMail(scope, thread.inboxId),
+        agentMessages.findSuppressed(scope, messages),
+      ]);
       const shown = await mapConcurrently(messages, MAX_CONCURRENT_TEXTS, async (details: MessageDetails) => {
         const { message, attachments } = details;
         const content = await agentMessages.readText(message, {
@@ -71,6 +77,7 @@ export const threadPages =
         data: {
           thread,
           shown,
+          maySend: inbox.deletedAt === null,
           hasEarlier: messages.length < thread.messageCount,
           maxMessages: MAX_THREAD_MESSAGES,
           words: { signals: SIGNAL_WORDS },

@@ -1,6 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import { enumOf } from '../../api/schemas.ts';
+import type { ApiKeyService } from '../../domain/api-keys/api-key.service.ts';
 import type { RequestService } from '../../domain/requests/request.service.ts';
 import { timeOfId } from '../../platform/ids.ts';
 import { listQuery, OptionalText } from '../shell/forms.ts';
@@ -15,7 +16,15 @@ const KEPT = 'The last 7 days';
 
 /** The calls of the API: what was called, by whom, how it ended, and what to do about a failure. */
 export const requestPages =
-  ({ pages, requests }: { pages: Pages; requests: RequestService }): FastifyPluginCallbackTypebox =>
+  ({
+    pages,
+    requests,
+    apiKeys,
+  }: {
+    pages: Pages;
+    requests: RequestService;
+    apiKeys: ApiKeyService;
+  }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.get(
       '/requests',
@@ -46,6 +55,9 @@ export const requestPages =
           filter,
           pages.readPage(request, { limit: PAGE_SIZE }),
         );
+        const managed = request.scope.permissions.has('keys:manage')
+          ? await apiKeys.findManaged(request.scope, keysIn(page.items))
+          : new Set();
         const name = page.items.find(
           ({ credentialId }) => credentialId === filter.credentialId,
         )?.credentialName;
@@ -56,6 +68,7 @@ export const requestPages =
             requests: page.items.map((item) => ({
               ...item,
               at: timeOfId(item.id),
+              hasPage: managed.has(item.credentialId),
               hasFailed: item.status >= 400,
               remedy: item.status >= 400 ? whatToDo(item.code, item.status) : undefined,
             })),
@@ -81,3 +94,11 @@ export const requestPages =
     );
     done();
   };
+
+const keysIn = (calls: readonly { credentialKind: string; credentialId: string }[]): string[] => [
+  ...new Set(
+    calls
+      .filter(({ credentialKind }) => credentialKind === 'api_key')
+      .map(({ credentialId }) => credentialId),
+  ),
+];
