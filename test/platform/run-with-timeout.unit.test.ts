@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { runWithTimeout } from '../../platform/run-with-timeout.ts';
 import { TIME_FACTOR } from '../support/time-factor.ts';
 
@@ -27,4 +27,30 @@ test.each([
   const startedAt = performance.now();
   expect(runWithTimeout(50, work)).toBeNull();
   expect(performance.now() - startedAt).toBeLessThan(1_000 * TIME_FACTOR);
+});
+
+describe('work that gets no processor time', () => {
+  const sleeper = new Int32Array(new SharedArrayBuffer(4));
+  const sleep = (ms: number) => Atomics.wait(sleeper, 0, 0, ms);
+
+  test('is tried again: the machine was busy, and the input may be harmless', () => {
+    let tries = 0;
+    const work = () => {
+      tries += 1;
+      if (tries === 1) sleep(10_000);
+      return 'done';
+    };
+    expect(runWithTimeout(50, work)).toBe('done');
+    expect(tries).toBe(2);
+  });
+
+  test('is given up after three times', () => {
+    let tries = 0;
+    const work = () => {
+      tries += 1;
+      return sleep(10_000);
+    };
+    expect(runWithTimeout(50, work)).toBeNull();
+    expect(tries).toBe(3);
+  });
 });
