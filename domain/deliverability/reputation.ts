@@ -8,24 +8,24 @@ export interface SendingStats {
 
 export const REPUTATION_WINDOW_DAYS = 7;
 const MIN_SENDS_FOR_BOUNCES = 50;
-/** 1 in 20: 5 %. */
+/** 1 in 20: 5%. */
 const MIN_SENDS_PER_BOUNCE = 20;
 const MIN_SENDS_FOR_COMPLAINTS = 500;
 const MIN_COMPLAINTS = 2;
-/** 1 in 1,000: 0.1 %. */
+/** 1 in 1,000: 0.1%. */
 const MIN_SENDS_PER_COMPLAINT = 1_000;
 
 /** Why an inbox with these counts must stop sending; null if it may continue. */
 export function findPauseReason({ sends, bounces, complaints }: SendingStats): string | null {
   const days = `in the last ${REPUTATION_WINDOW_DAYS} days`;
   if (sends >= MIN_SENDS_FOR_BOUNCES && bounces * MIN_SENDS_PER_BOUNCE > sends)
-    return `${bounces} of ${sends} messages bounced because of an invalid address ${days}: more than 5 %`;
+    return `${bounces} of ${sends} messages bounced because of an invalid address ${days}: more than 5%`;
   if (
     sends >= MIN_SENDS_FOR_COMPLAINTS &&
     complaints >= MIN_COMPLAINTS &&
     complaints * MIN_SENDS_PER_COMPLAINT > sends
   )
-    return `${complaints} of ${sends} messages were reported as spam ${days}: more than 0.1 %`;
+    return `${complaints} of ${sends} messages were reported as spam ${days}: more than 0.1%`;
   return null;
 }
 

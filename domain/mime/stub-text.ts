@@ -4,7 +4,7 @@ const MAX_STUB_CHARACTERS = 4_000;
 const MAX_COUNTED_CHARACTERS = 100_000;
 /** A longer text that mentions a browser may be about browsers. */
 const MAX_POINTER_WORDS = 40;
-/** A text that mentions a browser or HTML is a pointer if the HTML has at least 50 % more words. */
+/** A text that mentions a browser or HTML is a pointer if the HTML has at least 50% more words. */
 const MIN_RATIO_OF_POINTER = 1.5;
 /** Any other text is only a fragment if it has less than a quarter of the words. */
 const MIN_RATIO_OF_FRAGMENT = 4;

@@ -105,7 +105,7 @@ const report = (world: Sending, id: string, kind: 'bounced' | 'complained', stat
   );
 
 describe('automatic pause', () => {
-  test('pauses an inbox when more than 5 % of at least 50 sends bounce because of invalid addresses', async () => {
+  test('pauses an inbox when more than 5% of at least 50 sends bounce because of invalid addresses', async () => {
     const world = await arrange();
     const ids = await sentBefore(world, 50);
     for (const id of ids.slice(0, 2)) await report(world, id, 'bounced', '5.1.1');
@@ -118,7 +118,7 @@ describe('automatic pause', () => {
     expect(await inboxOf(world)).toMatchObject({
       sendPaused: true,
       sendPausedReason:
-        '3 of 50 messages bounced because of an invalid address in the last 7 days: more than 5 %',
+        '3 of 50 messages bounced because of an invalid address in the last 7 days: more than 5%',
     });
   });
 
@@ -129,7 +129,7 @@ describe('automatic pause', () => {
     expect(await inboxOf(world)).toMatchObject({ sendPaused: true });
   });
 
-  test('pauses an inbox on two complaints, at least 500 sends and more than 0.1 %', async () => {
+  test('pauses an inbox on two complaints, at least 500 sends and more than 0.1%', async () => {
     const world = await arrange();
     const ids = await sentBefore(world, 10, { perMail: 50 });
     await report(world, ids[0] ?? '', 'complained', '2.0.0');
@@ -137,7 +137,7 @@ describe('automatic pause', () => {
     await report(world, ids[1] ?? '', 'complained', '2.0.0');
     expect(await inboxOf(world)).toMatchObject({
       sendPaused: true,
-      sendPausedReason: '2 of 500 messages were reported as spam in the last 7 days: more than 0.1 %',
+      sendPausedReason: '2 of 500 messages were reported as spam in the last 7 days: more than 0.1%',
     });
   });
 

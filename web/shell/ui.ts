@@ -255,7 +255,7 @@ function createParts({
 
     number: (value: number): string => value.toLocaleString('en-US'),
     percent: (ratio: number): string =>
-      `${(ratio * 100).toLocaleString('en-US', { maximumFractionDigits: 1 })} %`,
+      `${(ratio * 100).toLocaleString('en-US', { maximumFractionDigits: 1 })}%`,
     bytes,
 
     empty({

@@ -58,7 +58,7 @@ export function readLimitForm(
     if (limit !== null && limit > most)
       throw invalid(`/body/own_${counter}`, `must be at most ${most}`, 'Enter a lower limit, or none.');
     if (newWarn !== '' && Number(newWarn) < 1)
-      throw invalid(`/body/warn_${counter}`, 'must be from 1 to 99', 'Leave it empty for 80 %.');
+      throw invalid(`/body/warn_${counter}`, 'must be from 1 to 99', 'Leave it empty for 80%.');
     const change = {
       ...(newOwn === own ? {} : { limit: limit === null ? null : limit * unitOf(counter) }),
       ...(newWarn === warn ? {} : { warningPercent: newWarn === '' ? null : Number(newWarn) }),
