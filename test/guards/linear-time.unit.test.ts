@@ -135,10 +135,12 @@ describe('the guard', () => {
   const repeatedFbl = (characters: number) => 'fbl.'.repeat(characters / 4);
 
   test('finds quadratic code, also when a capped part of it is linear', async () => {
-    // It takes a second for 128 KiB, and is called twenty times.
-    expect(await findViolation(quadratic, repeatedFbl, { characters: CHARACTERS / 4 })).toMatch(
-      /ms for 32 KiB/,
-    );
+    // A busy machine may hide quadratic code in one of several tries; it never makes linear code look quadratic.
+    let found: string | null = null;
+    for (let tries = 0; tries < 5 && !found; tries += 1)
+      // It takes a second for 128 KiB, and is called twenty times.
+      found = await findViolation(quadratic, repeatedFbl, { characters: CHARACTERS / 4 });
+    expect(found).toMatch(/ms for 32 KiB/);
     expect(await findViolation((text) => /fbl[\w.-]{0,64}@/.test(text), repeatedFbl)).toBeNull();
   });
 
