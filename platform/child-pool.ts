@@ -67,6 +67,39 @@ export interface ChildPool {
 
 const MEMORY_CHECK_INTERVAL_MS = 200;
 
+export interface TimeLimit {
+  /** How long a job may take. */
+  timeoutMs: number;
+  /** A process that had less processor time than this was kept waiting by others, which says nothing about the job: it goes on. */
+  minCpuMs: number;
+  /** After this many times `timeoutMs` it is killed anyway. */
+  checks: number;
+}
+
+/** Kills a process that takes too long for a job. */
+export function limitTime(child: Child, { timeoutMs, minCpuMs, checks }: TimeLimit) {
+  const usedBefore = child.usedCpuMs();
+  let count = 0;
+  let isOver = false;
+  let isStarved = false;
+  const timer = setInterval(async () => {
+    count += 1;
+    const [before, now] = await Promise.all([usedBefore, child.usedCpuMs()]);
+    const waited = before !== undefined && now !== undefined && now - before < minCpuMs;
+    if (isOver || (waited && count < checks)) return;
+    isStarved = waited;
+    child.kill(waited ? 'the machine was too busy' : `it took more than ${timeoutMs / 1_000} s`);
+  }, timeoutMs);
+  return {
+    /** Whether the process was killed although it could hardly work: the job may be repeated. */
+    isStarved: () => isStarved,
+    stop() {
+      isOver = true;
+      clearInterval(timer);
+    },
+  };
+}
+
 interface Worker extends Child {
   process: ChildProcess;
   jobs: number;

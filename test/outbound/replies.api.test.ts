@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
@@ -330,7 +331,27 @@ describe('a reply to or forward of a message with 100,000 elements', () => {
     }
     expect(requestMs).toBeLessThan(rewritingMs);
   });
+
+  test('is refused, and may be repeated, if the process that rewrites it is killed', async () => {
+    const large = await received({ htmlBody });
+    const killing = setInterval(() => {
+      for (const pid of childrenOf('html-converter')) process.kill(pid, 'SIGKILL');
+    }, 10);
+    const body = { html_body: '<p>Hi</p>' };
+    const refused = await post(`/messages/${large.id}/reply`, body).finally(() => clearInterval(killing));
+    expectProblem(refused, 'unavailable');
+    expect((await post(`/messages/${large.id}/reply`, body)).statusCode).toBe(201);
+  });
 });
+
+/** Processes of this one that run a script of `workers/`. */
+function childrenOf(script: string): number[] {
+  const { stdout } = spawnSync('ps', ['-o', 'pid=,args=', '--ppid', String(process.pid)], {
+    encoding: 'utf8',
+  });
+  const lines = stdout.split('\n').filter((line) => line.includes(`workers/${script}`));
+  return lines.map((line) => Number.parseInt(line, 10));
+}
 
 describe('a forward', () => {
   test('of a message deleted concurrently returns 404 and is not sent without its files', async () => {

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Child, createChildPool, type PoolUsage } from '../../../platform/child-pool.ts';
+import { type Child, createChildPool, limitTime, type PoolUsage } from '../../../platform/child-pool.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { readFrames, writeFrame } from '../../../platform/frames.ts';
 import { FRAME } from './child.ts';
@@ -25,7 +25,7 @@ export interface FileReaderOptions {
 const MAX_CONCURRENT_FILES = 2;
 const MAX_FILES_PER_ORGANIZATION = 2;
 const TIMEOUT_MS = 10_000;
-/** A process that had less of a processor in that time was kept waiting by others, which says nothing about the file: it goes on. */
+/** Of the timeout. */
 const MIN_CPU_SHARE = 0.5;
 /** Then the request fails, and may be repeated. */
 const CHECKS = 3;
@@ -91,14 +91,7 @@ interface Job {
 }
 
 async function runJob(child: Child, { name, bytes, timeoutMs }: Job): Promise<ReadFile> {
-  const tooLong = `it took more than ${timeoutMs / 1_000} s`;
-  let checks = 0;
-  const timeout = setInterval(async () => {
-    checks += 1;
-    const usedMs = (await child.usedCpuMs()) ?? timeoutMs;
-    if (usedMs >= MIN_CPU_SHARE * timeoutMs) child.kill(tooLong);
-    else if (checks === CHECKS) child.kill('the machine was too busy');
-  }, timeoutMs);
+  const limit = limitTime(child, { timeoutMs, minCpuMs: MIN_CPU_SHARE * timeoutMs, checks: CHECKS });
   try {
     await writeFrame(child.input, FRAME.name, Buffer.from(JSON.stringify(name)));
     // A process that dies meanwhile ends its output.
@@ -107,11 +100,11 @@ async function runJob(child: Child, { name, bytes, timeoutMs }: Job): Promise<Re
     if (frame) return JSON.parse(frame.payload.toString()) as FileText;
     await pause(REASON_DELAY_MS);
     const { killReason } = child;
-    if (killReason !== tooLong && !/memory|MiB/.test(killReason ?? ''))
+    if (limit.isStarved() || !/took more|memory|MiB/.test(killReason ?? ''))
       throw unavailable('The process that read the file ended.', killReason);
     return stopped(`Reading it was stopped: ${killReason}.`);
   } finally {
-    clearInterval(timeout);
+    limit.stop();
   }
 }
 

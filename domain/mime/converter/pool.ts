@@ -1,4 +1,5 @@
-import { type Child, createChildPool } from '../../../platform/child-pool.ts';
+import { type Child, createChildPool, limitTime } from '../../../platform/child-pool.ts';
+import { AppError } from '../../../platform/errors.ts';
 import { type Frame, readFrames, writeFrame } from '../../../platform/frames.ts';
 import { MAX_HTML_CHARACTERS } from '../html-to-text.ts';
 import type { NewTextOptions } from '../new-text.ts';
@@ -21,10 +22,14 @@ export interface HtmlConversions {
   toNewText(body: string, options: NewTextOptions): Promise<string>;
 }
 
-/** The process that converts was killed, because of a hostile message or because the machine has too little memory. */
-export class ConversionStoppedError extends Error {
+/** The process that converts was killed, because of a hostile message or because the machine has too little memory or time. */
+export class ConversionStoppedError extends AppError {
   constructor(reason: string) {
-    super(`HTML was not converted: ${reason}`);
+    super('unavailable', {
+      detail: 'The HTML of the message could not be converted.',
+      fix: 'Repeat the request in a minute. If it fails again, write a new message: POST /api/v1/inboxes/{id}/messages.',
+      cause: new Error(`HTML was not converted: ${reason}`),
+    });
   }
 }
 
@@ -40,8 +45,8 @@ export interface HtmlConverterOptions {
  * only because of their quoted history.
  */
 const MAX_INLINE_CHARACTERS = 8 * 1024;
-/** A conversion has up to three steps with a limit of 5 s. A process that takes longer is stuck or gets no CPU time. */
-const TIMEOUT_MS = 30_000;
+/** A conversion has up to three steps with a limit of 5 s. A process that takes longer is stuck or gets no processor time. */
+const TIME_LIMIT = { timeoutMs: 30_000, minCpuMs: 10_000, checks: 3 };
 const MAX_JOBS_PER_PROCESS = 2_000;
 const MAX_RESIDENT_BYTES = 256 * 1024 * 1024;
 const NODE_OPTIONS = ['--max-old-space-size=192', '--max-semi-space-size=2', '--no-warnings'];
@@ -64,7 +69,7 @@ export function createHtmlConverter({ entry, processes }: HtmlConverterOptions):
     return pool.run(organizationId, async (child) => {
       const frames = framesOf.get(child) ?? readFrames(child.output);
       framesOf.set(child, frames);
-      const timeout = setTimeout(() => child.kill(`it took more than ${TIMEOUT_MS} ms`), TIMEOUT_MS);
+      const limit = limitTime(child, TIME_LIMIT);
       try {
         await writeFrame(child.input, FRAME.conversion, Buffer.from(JSON.stringify(conversion)));
         await writeFrame(child.input, FRAME.source, Buffer.from(source));
@@ -72,7 +77,7 @@ export function createHtmlConverter({ entry, processes }: HtmlConverterOptions):
         if (frame) return frame.payload.toString();
         throw new ConversionStoppedError(child.killReason ?? 'the process ended');
       } finally {
-        clearTimeout(timeout);
+        limit.stop();
       }
     });
   };
