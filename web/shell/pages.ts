@@ -137,7 +137,8 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
   await app.register(formbody);
 
   app.addHook('onRoute', (route) => {
-    if ([route.method].flat().includes('GET')) opened.add(route.url);
+    // A part that is sent again belongs to its page: its links and cursors are those of the page.
+    if ([route.method].flat().includes('GET') && !route.config?.heldOpen) opened.add(route.url);
     route.config = { ...route.config, page: true, exemptFromUsageLimit: true };
     route.schema = { ...route.schema, hide: true };
   });
