@@ -1,7 +1,13 @@
 import { realpathSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Child, createChildPool, limitTime, type PoolUsage } from '../../../platform/child-pool.ts';
+import {
+  type Child,
+  createChildPool,
+  limitTime,
+  type PoolUsage,
+  type TimeLimit,
+} from '../../../platform/child-pool.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { readFrames, writeFrame } from '../../../platform/frames.ts';
 import { FRAME } from './child.ts';
@@ -18,6 +24,8 @@ export interface FileReaderOptions {
   entry: string;
   /** Kills a process that takes longer for a file, unless the machine was too busy to run it. */
   timeoutMs?: number;
+  /** A process that had a smaller share of a processor in that time was kept waiting by others. Default: 0.5. */
+  minCpuShare?: number;
   /** How long a file waits for a process. */
   waitMs?: number;
 }
@@ -25,7 +33,6 @@ export interface FileReaderOptions {
 const MAX_CONCURRENT_FILES = 2;
 const MAX_FILES_PER_ORGANIZATION = 2;
 const TIMEOUT_MS = 10_000;
-/** Of the timeout. */
 const MIN_CPU_SHARE = 0.5;
 /** Then the request fails, and may be repeated. */
 const CHECKS = 3;
@@ -53,7 +60,8 @@ const REASON_DELAY_MS = 200;
 
 /** Reads files in child processes, so that a malicious file cannot block the API or exhaust its memory. */
 export function createFileReader(options: FileReaderOptions) {
-  const { entry, timeoutMs = TIMEOUT_MS, waitMs = WAIT_MS } = options;
+  const { entry, timeoutMs = TIMEOUT_MS, minCpuShare = MIN_CPU_SHARE, waitMs = WAIT_MS } = options;
+  const timeLimit = { timeoutMs, minCpuMs: minCpuShare * timeoutMs, checks: CHECKS };
   const pool = createChildPool({
     name: 'file readers',
     entry,
@@ -73,7 +81,7 @@ export function createFileReader(options: FileReaderOptions) {
      */
     async read(organizationId: string, name: FileName, load: () => Promise<Buffer>): Promise<ReadFile> {
       const wait = AbortSignal.timeout(waitMs);
-      const job = async (child: Child) => runJob(child, { name, bytes: await load(), timeoutMs });
+      const job = async (child: Child) => runJob(child, { name, bytes: await load(), timeLimit });
       return pool.run(organizationId, job, wait).catch((error: unknown) => {
         if (error !== wait.reason) throw error;
         throw unavailable('Too many files are being read.');
@@ -87,11 +95,11 @@ export function createFileReader(options: FileReaderOptions) {
 interface Job {
   name: FileName;
   bytes: Buffer;
-  timeoutMs: number;
+  timeLimit: TimeLimit;
 }
 
-async function runJob(child: Child, { name, bytes, timeoutMs }: Job): Promise<ReadFile> {
-  const limit = limitTime(child, { timeoutMs, minCpuMs: MIN_CPU_SHARE * timeoutMs, checks: CHECKS });
+async function runJob(child: Child, { name, bytes, timeLimit }: Job): Promise<ReadFile> {
+  const limit = limitTime(child, timeLimit);
   try {
     await writeFrame(child.input, FRAME.name, Buffer.from(JSON.stringify(name)));
     // A process that dies meanwhile ends its output.
