@@ -313,24 +313,29 @@ describe('a reply to or forward of a message with 100,000 elements', () => {
   test.each([
     ['reply', { html_body: '<p>Hi</p>' }],
     ['forward', { html_body: '<p>Hi</p>', to: [{ email: 'a@x.test' }] }],
-  ])('does not rewrite it in the thread that answers requests: %s', async (path, body) => {
-    const small = await received({ htmlBody: '<b>x</b>' });
-    const large = await received({ htmlBody });
-    // The first request compiles schemas.
-    await post(`/messages/${small.id}/${path}`, body);
-    const options = { maxBytes: 1_048_576, keepInlineImages: false };
-    const rewritingMs = await threadTimeMs(() => sanitizeHtml(htmlBody, options));
-    // The fastest of three: the collection of garbage, which other tests left, falls into any of them.
-    let requestMs = Number.POSITIVE_INFINITY;
-    for (let run = 0; run < 3; run += 1) {
-      const ms = await threadTimeMs(async () => {
-        const { statusCode } = await post(`/messages/${large.id}/${path}`, body);
-        expect(statusCode).toBe(201);
-      });
-      requestMs = Math.min(requestMs, ms);
-    }
-    expect(requestMs).toBeLessThan(rewritingMs);
-  });
+  ])(
+    'does not rewrite it in the thread that answers requests: %s',
+    async (path, body) => {
+      const small = await received({ htmlBody: '<b>x</b>' });
+      const large = await received({ htmlBody });
+      // The first request compiles schemas.
+      await post(`/messages/${small.id}/${path}`, body);
+      const options = { maxBytes: 1_048_576, keepInlineImages: false };
+      const rewritingMs = await threadTimeMs(() => sanitizeHtml(htmlBody, options));
+      let requestMs = Number.POSITIVE_INFINITY;
+      // The collection of garbage, which other tests left, may fall into any of them.
+      for (let run = 0; run < 3 && requestMs >= rewritingMs; run += 1) {
+        const ms = await threadTimeMs(async () => {
+          const { statusCode } = await post(`/messages/${large.id}/${path}`, body);
+          expect(statusCode).toBe(201);
+        });
+        requestMs = Math.min(requestMs, ms);
+      }
+      expect(requestMs).toBeLessThan(rewritingMs);
+    },
+    // On a busy machine the process that rewrites it, which yields to others, waits long.
+    120_000,
+  );
 
   test('is refused, and may be repeated, if the process that rewrites it is killed', async () => {
     const large = await received({ htmlBody });
