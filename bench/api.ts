@@ -176,13 +176,11 @@ async function compare(
   const count = Math.ceil(REQUESTS / ROUNDS);
   // The first round is not counted: V8 compiles again what the call before has specialized.
   for (let round = 0; round <= ROUNDS; round += 1) {
-    const [own, bare] = [
-      await measure(ours, call, { ...client, count }),
-      await measure(floor, call, { ...client, count }),
-    ];
+    const ofOurs = await measure(ours, call, { ...client, count });
+    const ofFloor = await measure(floor, call, { ...client, count });
     if (round === 0) continue;
-    readings.ours.push(own);
-    readings.floor.push(bare);
+    readings.ours.push(ofOurs);
+    readings.floor.push(ofFloor);
   }
   const cpu = (of: Reading[], share = 0.5) =>
     percentile(

@@ -143,13 +143,14 @@ export function createApiKeyService({ database }: { database: Database }) {
       }),
 
     /** Which of the keys the caller may see and change. */
-    findManaged: (scope: Scope, keyIds: readonly string[]): Promise<ReadonlySet<string>> =>
-      database.read(scope, async ({ db }) => {
-        if (keyIds.length === 0) return new Set();
+    async findManaged(scope: Scope, keyIds: readonly string[]): Promise<ReadonlySet<string>> {
+      if (keyIds.length === 0) return new Set();
+      const found = await database.read(scope, async ({ db }) => {
         const managed = await selectManagedKeys(db, scope);
-        const found = await managed.where('id', 'in', keyIds).execute();
-        return new Set(found.map(({ id }) => id));
-      }),
+        return managed.where('id', 'in', keyIds).execute();
+      });
+      return new Set(found.map(({ id }) => id));
+    },
 
     /** @throws AppError `not_found`, including for a revoked key. */
     get: (scope: Scope, keyId: string): Promise<ApiKeyRow> =>

@@ -50,8 +50,7 @@ export function createAuditLogService({ database }: { database: Database }) {
         return listAuditEntries(db, scope.organizationId, {
           filter,
           page,
-          resourceName: resourceName(),
-          resourceExists: resourceExists(),
+          resource: { name: resourceName(), exists: resourceExists() },
         });
       }),
   };
@@ -90,13 +89,11 @@ export function listAuditEntries(
   {
     filter,
     page,
-    resourceName: name = sql<string | null>`null`,
-    resourceExists: exists = sql<boolean>`false`,
+    resource = { name: sql<string | null>`null`, exists: sql<boolean>`false` },
   }: {
     filter: AuditFilter;
     page: PageRequest;
-    resourceName?: RawBuilder<string | null>;
-    resourceExists?: RawBuilder<boolean>;
+    resource?: { name: RawBuilder<string | null>; exists: RawBuilder<boolean> };
   },
 ): Promise<Page<AuditLogEntry>> {
   const { after: from, before } = filter;
@@ -127,7 +124,7 @@ export function listAuditEntries(
         .end()
         .as('actorName'),
     )
-    .select([name.as('resourceName'), exists.as('resourceExists')])
+    .select([resource.name.as('resourceName'), resource.exists.as('resourceExists')])
     .where('org_id', '=', organizationId)
     .where(({ and }) =>
       and({

@@ -232,7 +232,7 @@ function createMessagePage(dependencies: MessagePageDependencies) {
       data: {
         ...progress,
         attachments,
-        maySend: inbox.deletedAt === null,
+        isInboxDeleted: inbox.deletedAt !== null,
         tab,
         frame,
         content,

@@ -77,7 +77,7 @@ export const threadPages =
         data: {
           thread,
           shown,
-          maySend: inbox.deletedAt === null,
+          isInboxDeleted: inbox.deletedAt !== null,
           hasEarlier: messages.length < thread.messageCount,
           maxMessages: MAX_THREAD_MESSAGES,
           words: { signals: SIGNAL_WORDS },
