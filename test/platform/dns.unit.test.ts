@@ -19,9 +19,8 @@ test('follows a CNAME and uses TCP for truncated responses', async () => {
   server.set('alias.example', 'CNAME', 'long.example');
   server.set('long.example', 'TXT', ...Array.from({ length: 60 }, (_, at) => `${at}`.padEnd(200, 'x')));
   expect(await dns.txt('alias.example')).toEqual({ kind: 'found', records: expect.any(Array) });
-  // A slow machine may ask once more before the answer arrives.
-  const asked = server.questions.filter((question) => question === 'TXT alias.example').length;
-  expect(asked).toBeGreaterThanOrEqual(2);
+  // Over UDP a slow machine may ask once more before the answer arrives.
+  expect(server.questionsOverTcp).toContain('TXT alias.example');
 });
 
 test('limits the number and the length of records', async () => {

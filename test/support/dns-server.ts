@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, Socket } from 'node:net';
 import { createTCPServer, createUDPServer, Packet } from 'dns2';
 
 /** A value of each type. A TXT record of several strings is an array of them. */
@@ -29,6 +29,8 @@ export interface DnsServer {
   readonly address: string;
   /** Queries so far, e.g. `TXT example.com`. */
   readonly questions: string[];
+  /** Those of them that came over TCP. */
+  readonly questionsOverTcp: string[];
   /** Replaces the name's records of this type. Without values, the name exists but has none of this type. */
   set<Type extends RecordType>(name: string, type: Type, ...values: DnsValues[Type][]): void;
   /** Removes a name with all its records and its failure. */
@@ -45,12 +47,19 @@ export async function startDnsServer(): Promise<DnsServer> {
   const zone = new Map<string, Map<number, Resource[]>>();
   const failures = new Map<string, DnsFailure>();
   const questions: string[] = [];
+  const questionsOverTcp: string[] = [];
 
-  const answer = (request: Packet, send: (response: Packet) => void): void => {
+  const answer = (
+    request: Packet,
+    send: (response: Packet) => void,
+    client: { address?: string } | Socket,
+  ): void => {
     const [question] = request.questions;
     if (!question?.name) return;
     const type = question.type ?? Packet.TYPE.ANY;
-    questions.push(`${Packet.typeName(type)} ${question.name}`);
+    const asked = `${Packet.typeName(type)} ${question.name}`;
+    questions.push(asked);
+    if (client instanceof Socket) questionsOverTcp.push(asked);
     const failure = failures.get(key(question.name)) ?? failures.get('*');
     if (failure === 'silence') return;
     const response = Packet.createResponseFromRequest(request);
@@ -76,6 +85,7 @@ export async function startDnsServer(): Promise<DnsServer> {
   return {
     address: `127.0.0.1:${port}`,
     questions,
+    questionsOverTcp,
     set(name, type, ...values) {
       const records = zone.get(key(name)) ?? new Map<number, Resource[]>();
       zone.set(key(name), records);
@@ -113,7 +123,11 @@ function resourceOf(name: string, type: RecordType, value: unknown): Resource {
   return { ...base, ...((data as Record<string, object>)[type] ?? { domain: value }) } as Resource;
 }
 
-type Answer = (request: Packet, send: (response: Packet) => void) => void;
+type Answer = (
+  request: Packet,
+  send: (response: Packet) => void,
+  client: { address?: string } | Socket,
+) => void;
 
 const TRIES = 20;
 
