@@ -12,6 +12,7 @@ import type { FirstRun } from '../../dev/first-run.ts';
 import { freePortVariables, readDevSettings, requiredPorts } from '../../dev/settings.ts';
 import { commandLine } from '../../dev/stack/child-process.ts';
 import { eventually } from '../support/eventually.ts';
+import { expectWithin } from '../support/expect-within.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
@@ -117,10 +118,8 @@ describe('npm start', () => {
     const pasted = await run('sh', ['-c', command]);
     expect(JSON.parse(pasted.stdout)).toMatchObject({ email: 'first-agent@agents.example' });
 
-    const stoppedAt = Date.now();
     process.kill(first.pid, 'SIGINT');
-    expect(await first.exited).toBe(0);
-    expect(Date.now() - stoppedAt).toBeLessThan(15_000);
+    expect(await expectWithin(15_000, () => first.exited)).toBe(0);
     expect(leftovers()).toEqual([]);
 
     const again = await untilReady(start());

@@ -11,6 +11,7 @@ import {
   type EgressRequest,
   readEgressOptions,
 } from '../../platform/egress/egress.ts';
+import { expectWithin } from '../support/expect-within.ts';
 import { TIME_FACTOR } from '../support/time-factor.ts';
 
 const CERTIFICATE = readFileSync(new URL('receiver.cert.pem', import.meta.url), 'utf8');
@@ -90,7 +91,7 @@ describe('a well-behaved receiver', () => {
     const result = await egress().post(`http://127.0.0.1:${port}/`, POST);
     const retryAfterMs = result.kind === 'response' ? result.retryAfterMs : null;
     if (expected === undefined) expect(retryAfterMs).toBeUndefined();
-    else expect(Math.abs((retryAfterMs ?? Number.NaN) - expected)).toBeLessThan(2_000);
+    else expect(Math.abs((retryAfterMs ?? Number.NaN) - expected)).toBeLessThan(2_000 * TIME_FACTOR);
   });
 
   test('has its headers in the result, without cookies', async () => {
@@ -201,9 +202,8 @@ describe('a misbehaving receiver costs no more than its timeout', () => {
 
   test('hangs before its response', async () => {
     const { port } = await receiver(() => {});
-    const result = await egress().post(`http://127.0.0.1:${port}/`, short);
+    const result = await expectWithin(1_000, () => egress().post(`http://127.0.0.1:${port}/`, short));
     expect(result).toMatchObject({ kind: 'failed', error: 'timeout' });
-    expect(result.kind === 'failed' && result.durationMs).toBeLessThan(1_000 * TIME_FACTOR);
   });
 
   test('hangs in its headers', async () => {
@@ -215,9 +215,8 @@ describe('a misbehaving receiver costs no more than its timeout', () => {
     const { port } = await receiver((_request, response) => {
       response.writeHead(200, { 'content-length': 100 }).write('some');
     });
-    const result = await egress().post(`http://127.0.0.1:${port}/`, short);
+    const result = await expectWithin(1_000, () => egress().post(`http://127.0.0.1:${port}/`, short));
     expect(result).toMatchObject({ kind: 'response', status: 200, body: 'some' });
-    expect(result.kind === 'response' && result.durationMs).toBeLessThan(1_000 * TIME_FACTOR);
   });
 
   test('hangs in the TLS handshake', async () => {

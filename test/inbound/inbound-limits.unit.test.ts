@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createFairShare, type FairShare } from '../../platform/concurrency/fair-share.ts';
 import { eventually } from '../support/eventually.ts';
+import { expectWithin } from '../support/expect-within.ts';
 import { RawSmtpClient } from './raw-smtp-client.ts';
 import { cleanUpAfterEach, cleanUps, greeted, listen, ROUTE } from './test-listener.ts';
 
@@ -98,12 +99,12 @@ describe('a client over its limit', () => {
       return client;
     };
     for (let open = 0; open < 20; open += 1) await drip(open % 2 === 0 ? '127.0.0.2' : '127.0.0.3');
-    const startedAt = performance.now();
-    const other = await greeted(listener.port, '127.0.0.4');
-    await other.startData('other@agents.test');
-    other.write(`${lines(2 * MIB)}.\r\n`);
-    expect(await other.reply()).toMatch(/^250/);
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    await expectWithin(5_000, async () => {
+      const other = await greeted(listener.port, '127.0.0.4');
+      await other.startData('other@agents.test');
+      other.write(`${lines(2 * MIB)}.\r\n`);
+      expect(await other.reply()).toMatch(/^250/);
+    });
   });
 
   test('that disconnects while it waits releases its place in the queue', async () => {

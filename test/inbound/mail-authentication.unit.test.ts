@@ -6,6 +6,7 @@ import { computeFingerprint } from '../../domain/inbound/fingerprint.ts';
 import { createAuthenticator, isPublicAddress } from '../../domain/inbound/mail-authentication.ts';
 import { createResolver } from '../../platform/dns.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+import { expectWithin } from '../support/expect-within.ts';
 
 const CLIENT = '93.184.215.14';
 const { privateKey, publicKey } = generateKeyPairSync('rsa', {
@@ -152,9 +153,9 @@ describe('a received message', () => {
     async (failure) => {
       const mail = await build({ from: 'ada@sender.test', signed: true });
       dns.fail('*', failure);
-      const startedAt = performance.now();
-      const result = await check(mail, {}, { timeoutMs: 1_000 }).finally(() => dns.fail('*', null));
-      expect(performance.now() - startedAt).toBeLessThan(2_500);
+      const result = await expectWithin(2_500, () => check(mail, {}, { timeoutMs: 1_000 })).finally(() =>
+        dns.fail('*', null),
+      );
       expect(result).toMatchObject({ spf: 'temperror', dkim: 'temperror', dmarc: 'temperror' });
     },
   );
@@ -173,11 +174,9 @@ describe('a received message', () => {
       raw: Buffer.from('From: \xff\xfe@\xe4\r\nSubject: \0\r\n\r\n\xff', 'latin1'),
     },
   ])('with $what gets a result', async ({ raw }) => {
-    const startedAt = performance.now();
-    const result = await check(Buffer.from(raw));
+    const result = await expectWithin(5_000, () => check(Buffer.from(raw)));
     const { authorDomain, unread: _none, signers: _signers, ...results } = result;
     expect(authorDomain === undefined || !authorDomain.includes('@')).toBe(true);
     expect(Object.values(results).every((value) => value === null || /^[a-z]+$/.test(value))).toBe(true);
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { findCodes } from '../../domain/mime/codes/find-codes.ts';
+import { expectWithin } from '../support/expect-within.ts';
 
 const find = (text: string, subject = '', field?: string) => findCodes({ subject, text, field });
 const values = (text: string, subject = '') => find(text, subject).map(({ value }) => value);
@@ -255,9 +256,7 @@ test('a number that is farther away is less certain', () => {
   ]);
 });
 
-test('reads the start of a text without an end', () => {
+test('reads the start of a text without an end', async () => {
   const text = `Your verification code is 482913 ${'code 123456 '.repeat(500_000)}`;
-  const start = performance.now();
-  findCodes({ subject: text, text });
-  expect(performance.now() - start).toBeLessThan(2_000);
+  await expectWithin(2_000, () => findCodes({ subject: text, text }));
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { readAnchors } from '../../domain/mime/links/anchors.ts';
 import { findLinks } from '../../domain/mime/links/find-links.ts';
+import { expectWithin } from '../support/expect-within.ts';
 
 interface Given {
   html?: string;
@@ -194,14 +195,14 @@ describe('the links that an agent may need', () => {
 });
 
 describe('many links are bounded:', () => {
-  test('10,000 links', () => {
+  test('10,000 links', async () => {
     const html = Array.from(
       { length: 10_000 },
       (_, at) => `<a href="https://a.example/${at}">${at}</a>`,
     ).join('');
-    const start = performance.now();
-    const { links, allLinks, hasMoreLinks } = find({ html: `${html}${link('Verify your email')}` });
-    expect(performance.now() - start).toBeLessThan(3_000);
+    const { links, allLinks, hasMoreLinks } = await expectWithin(3_000, () =>
+      find({ html: `${html}${link('Verify your email')}` }),
+    );
     expect({ links, count: allLinks.length, hasMoreLinks }).toEqual({
       links: [],
       count: 500,
@@ -225,10 +226,10 @@ describe('many links are bounded:', () => {
     expect(hasMoreLinks).toBe(true);
   });
 
-  test('a line of 5 MB', () => {
-    const start = performance.now();
-    find({ text: `https://a.example/${'x'.repeat(5_000_000)}` });
-    find({ html: `<a href="https://a.example/">${'x '.repeat(2_500_000)}</a>` });
-    expect(performance.now() - start).toBeLessThan(3_000);
+  test.each([
+    ['text', { text: `https://a.example/${'x'.repeat(5_000_000)}` }],
+    ['HTML', { html: `<a href="https://a.example/">${'x '.repeat(2_500_000)}</a>` }],
+  ])('a line of 5 MB in %s', async (_what, body) => {
+    await expectWithin(3_000, () => find(body));
   });
 });
