@@ -1,4 +1,11 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
+import { Readable } from 'node:stream';
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  RouteHandlerMethod,
+  RouteOptions,
+} from 'fastify';
 import {
   type Authentication,
   type Authenticator,
@@ -48,6 +55,13 @@ declare module 'fastify' {
      * @throws AppError the error a new request would get.
      */
     recheckAccess(): Promise<void>;
+    /**
+     * Confirms what the request takes for granted about its credential, if anything. If that is wrong, admits the request again.
+     *
+     * @returns whether the scope is another.
+     * @throws AppError if the request is refused now.
+     */
+    confirmAccess(reply: FastifyReply): Promise<boolean>;
     /** What {@link findCaller} has found. */
     caller: Caller | undefined;
     /** The valid credential of a request whose path or method does not exist; undefined without one. Requires nothing. */
@@ -151,6 +165,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   const routes: RouteOptions[] = [];
   app.addHook('onRoute', (route) => {
     routes.push(route);
+    if (mayPresume(route)) route.handler = confirmAfter(route.handler);
   });
   app.addHook('onReady', async () => {
     const misconfigured = routes.filter(
@@ -176,6 +191,15 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     if (routeOptions.config.credential === 'agent' || toolCall)
       return connections.accepts(token) ? connections : keys;
     return [impersonations, sessions, commandLine].find(({ accepts }) => accepts(token)) ?? keys;
+  }
+
+  /** As {@link authenticate}, or what is presumed of the credential, for a read that confirms it before it answers. */
+  async function authenticateRead(request: FastifyRequest): Promise<Authentication> {
+    const credentials = readCredentials(request, browserSession);
+    const presumed = authenticatorOf(request, credentials).presume?.(credentials);
+    if (!presumed) return authenticate(request);
+    request.accessEndsAt = presumed.expiresAt;
+    return presumed;
   }
 
   async function authenticate(request: FastifyRequest): Promise<Authentication> {
@@ -305,7 +329,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       enforceRateLimit(reply, organization);
   }
 
-  app.addHook('onRequest', async (request, reply) => {
+  async function admit(request: FastifyRequest, reply: FastifyReply, mayBePresumed: boolean): Promise<void> {
     const {
       permission,
       credential,
@@ -333,7 +357,11 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     }
     if (open || !(permission || credential)) return limitAddress(request, reply);
     const authentication = await limitIfRejected(request, reply, () =>
-      credential === 'any' ? authenticateAny(request) : authenticateOnce(request),
+      credential === 'any'
+        ? authenticateAny(request)
+        : mayBePresumed
+          ? authenticateRead(request)
+          : authenticateOnce(request),
     );
     if (!authentication)
       return enforceRateLimit(reply, await limiter.take(request.person.userId, limits.credential));
@@ -360,11 +388,37 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     if (permission) requirePermission(scope, permission);
     if (alsoRequires) requirePermission(scope, alsoRequires);
     await recordImpersonation(request);
+  }
+
+  app.addHook('onRequest', async (request, reply) => {
+    const mayBePresumed = request.toolCall === undefined && mayPresume(request.routeOptions);
+    await admit(request, reply, mayBePresumed).catch(async (error: unknown) => {
+      // It may be refused only because of what was presumed.
+      if (!(await request.confirmAccess(reply))) throw error;
+    });
   });
+  app.decorateRequest(
+    'confirmAccess',
+    async function (this: FastifyRequest, reply: FastifyReply): Promise<boolean> {
+      const { presumption } = this.scope ?? {};
+      if (!presumption || presumption.isConfirmed) return false;
+      try {
+        await presumption.confirm();
+        return false;
+      } catch {
+        // The reason is stated by what refuses the request now.
+        this.scope = undefined as unknown as Scope;
+        await admit(this, reply, false);
+        return true;
+      }
+    },
+  );
   app.addHook('onSend', async (request, reply) => {
     if (request.routeOptions.config.credential === 'agent' && reply.statusCode === 401)
       reply.header('www-authenticate', `Bearer resource_metadata="${options.resourceMetadataUrl}"`);
     if (request.impersonatedBy) reply.header('x-impersonated-by', request.impersonatedBy);
+    if (request.scope?.presumption?.isConfirmed === false)
+      throw new Error('The response would leave before its credential is confirmed.');
   });
 
   app.decorateRequest('findSession', async function (this: FastifyRequest) {
@@ -407,6 +461,35 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     if (suspension) throw suspension;
     if (permission) requirePermission(scope, permission);
   });
+}
+
+/** Reads that answer at once, from the database: what a changed credential was not to see, has not left by then. */
+function mayPresume({ method, config }: Pick<RouteOptions, 'method' | 'config'>): boolean {
+  const isRead = [method].flat().every((name) => name === 'GET' || name === 'HEAD');
+  return isRead && config?.permission !== undefined && !config.heldOpen && !config.page;
+}
+
+/** Runs the handler again if the credential has changed since it was presumed. */
+function confirmAfter(handle: RouteHandlerMethod): RouteHandlerMethod {
+  return async function (this: FastifyInstance, request, reply) {
+    if (!request.scope.presumption) return handle.call(this, request, reply);
+    const outcome = await Promise.resolve(handle.call(this, request, reply)).then(
+      (answer) => ({ answer }),
+      (error: unknown) => ({ error }),
+    );
+    const discard = () =>
+      'answer' in outcome && outcome.answer instanceof Readable && outcome.answer.destroy();
+    const isOther = await request.confirmAccess(reply).catch((refusal: unknown) => {
+      discard();
+      throw refusal;
+    });
+    if (isOther) {
+      discard();
+      return handle.call(this, request, reply);
+    }
+    if ('error' in outcome) throw outcome.error;
+    return outcome.answer;
+  };
 }
 
 function readCredentials(

@@ -18,13 +18,23 @@ export function installErrors(
   app: FastifyInstance,
   { publicUrl, operations }: { publicUrl: string; operations: OperationFinder },
 ): void {
-  app.setErrorHandler((error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    sendProblem(request, reply, readFailure(error, request), publicUrl);
+  app.setErrorHandler(async (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    const failure = request.scope?.presumption ? await findRefusal(error, request, reply) : error;
+    sendProblem(request, reply, readFailure(failure, request), publicUrl);
+    return reply;
   });
   app.setNotFoundHandler(async (request, reply) => {
     sendProblem(request, reply, pathNotFound(await operations.find(request)), publicUrl);
     return reply;
   });
+}
+
+/** A credential that is refused now learns nothing of what else is wrong. */
+function findRefusal(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  return request.confirmAccess(reply).then(
+    () => error,
+    (refusal: unknown) => refusal,
+  );
 }
 
 /** Why a request fails. Writes it to the log. */

@@ -1,10 +1,14 @@
+import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
+import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { compileOnce } from '../../platform/database/compile-once.ts';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Presumption } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-addresses.ts';
 import {
+  type Authentication,
   type Authenticator,
   type Credentials,
   findSuspension,
@@ -36,6 +40,11 @@ interface FoundKey {
 
 type KeyRow = NonNullable<Awaited<ReturnType<typeof findKey>>>;
 
+/** Rows of about a kilobyte, of the keys that were used last. */
+const MAX_KNOWN = 10_000;
+/** Nothing is presumed of a key for so long after a presumption was wrong: it may be used in two environments in turns. */
+const UNSTEADY_MS = 60_000;
+
 /**
  * Authenticates API keys. Checks expiry with the clock of the database, so all processes agree. The token before a rotation
  * cannot manage keys, so that a leaked token cannot rotate the key again and take it over.
@@ -48,6 +57,8 @@ export function createKeyAuthenticator({
   logger: Logger;
 }): Authenticator {
   const recordUpdate = createUseRecorder(logger, 'an API key');
+  const known = new LRUCache<string, KeyRow>({ max: MAX_KNOWN });
+  const unsteady = new LRUCache<string, true>({ max: MAX_KNOWN, ttl: UNSTEADY_MS });
 
   /** At most once a minute for each token. */
   function recordUse(row: KeyRow, ip: string): void {
@@ -70,35 +81,83 @@ export function createKeyAuthenticator({
   return {
     accepts: isApiKeyToken,
     async authenticate(credentials) {
-      const { token, environmentId, organizationId, ip } = credentials;
-      const row = isApiKeyToken(token) ? await findKey(database, credentials) : undefined;
+      if (!isApiKeyToken(credentials.token)) throw unauthenticated();
+      const query = toQuery(credentials);
+      const row = await findKey(database.db, query);
       if (!row || row.isExpired) throw unauthenticated();
-      if (organizationId !== undefined && organizationId !== row.organizationId)
-        throw notFound('organization', organizationId);
-      if (!isAddressAllowed(ip, row.allowedCidrs)) throw addressNotAllowed('key');
-      if (!isAddressAllowed(ip, row.organizationCidrs)) throw addressNotAllowed('organization');
-      if (row.organizationStatus === 'deleted') throw organizationDeleted(row.organizationId);
-      if (row.environmentId === null) throw notFound('environment', environmentId ?? 'production');
-      recordUse(row, ip);
-      return {
-        scope: {
-          ...toTenantScope(row, row.environmentId, credentials),
-          permissions: new Set(row.permissions.filter((name) => !row.isPrevious || name !== 'keys:manage')),
-          actor: { kind: 'api_key', id: row.keyId },
-        },
-        suspension: findSuspension(row),
-        expiresAt: row.expiresAt,
-      };
+      const authentication = toAuthentication(row, credentials);
+      known.set(nameOf(query), row);
+      recordUse(row, credentials.ip);
+      return authentication;
     },
+    presume(credentials) {
+      const query = toQuery(credentials);
+      const presumed = known.get(nameOf(query));
+      if (!presumed || unsteady.has(nameOf(query))) return undefined;
+      try {
+        const { scope, ...authentication } = toAuthentication(presumed, credentials);
+        return { ...authentication, scope: { ...scope, presumption: presume(presumed, query, credentials) } };
+      } catch {
+        // Whether it is still refused, the database says.
+        return undefined;
+      }
+    },
+  };
+
+  function presume(presumed: KeyRow, query: KeyQuery, { ip }: Credentials): Presumption {
+    let isConfirmed = false;
+    let confirmation: Promise<void> | undefined;
+    async function ask(db: Db): Promise<void> {
+      const row = await findKey(db, query);
+      if (!row || !isDeepStrictEqual({ ...row, isRecentlyUsed: presumed.isRecentlyUsed }, presumed)) {
+        known.delete(nameOf(query));
+        unsteady.set(nameOf(query), true);
+        throw new Error('The API key has changed since its last use.');
+      }
+      isConfirmed = true;
+      recordUse(row, ip);
+    }
+    return {
+      get isConfirmed() {
+        return isConfirmed;
+      },
+      confirm: (db = database.db) => (confirmation ??= ask(db)),
+    };
+  }
+}
+
+/** @throws AppError if the key may not be used this way. */
+function toAuthentication(row: KeyRow, credentials: Credentials): Authentication {
+  const { environmentId, organizationId, ip } = credentials;
+  if (organizationId !== undefined && organizationId !== row.organizationId)
+    throw notFound('organization', organizationId);
+  if (!isAddressAllowed(ip, row.allowedCidrs)) throw addressNotAllowed('key');
+  if (!isAddressAllowed(ip, row.organizationCidrs)) throw addressNotAllowed('organization');
+  if (row.organizationStatus === 'deleted') throw organizationDeleted(row.organizationId);
+  if (row.environmentId === null) throw notFound('environment', environmentId ?? 'production');
+  return {
+    scope: {
+      ...toTenantScope(row, row.environmentId, credentials),
+      permissions: new Set(row.permissions.filter((name) => !row.isPrevious || name !== 'keys:manage')),
+      actor: { kind: 'api_key', id: row.keyId },
+    },
+    suspension: findSuspension(row),
+    expiresAt: row.expiresAt,
   };
 }
 
-async function findKey(database: Database, { token, environmentId, resourceId }: Credentials) {
-  const [key] = await selectKey(database.db, {
-    tokenHash: hashApiKeyToken(token),
-    environmentId: toIdParameter('environment', environmentId),
-    resourceId: resourceId ?? null,
-  });
+const toQuery = ({ token, environmentId, resourceId }: Credentials): KeyQuery => ({
+  tokenHash: hashApiKeyToken(token),
+  environmentId: toIdParameter('environment', environmentId),
+  resourceId: resourceId ?? null,
+});
+
+/** The resource is left out: mostly, all that a key reads are of one environment. */
+const nameOf = ({ tokenHash, environmentId }: KeyQuery): string =>
+  `${tokenHash.toString('base64')} ${environmentId}`;
+
+async function findKey(db: Db, query: KeyQuery) {
+  const [key] = await selectKey(db, query);
   return key;
 }
 

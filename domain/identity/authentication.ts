@@ -39,6 +39,13 @@ export interface Authenticator {
    * `policy_violation` if a policy of the organization does not allow the credential.
    */
   authenticate(credentials: Credentials): Promise<Authentication>;
+  /**
+   * What the same credentials were resolved to a moment ago, as a presumption of the scope: for reads, which confirm it in
+   * their transaction.
+   *
+   * @returns undefined if nothing is known of them, or if they would be refused.
+   */
+  presume?(credentials: Credentials): Authentication | undefined;
 }
 
 /** Resolves sessions, also for operations that belong to a person and to no organization. */
