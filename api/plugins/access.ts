@@ -58,7 +58,7 @@ declare module 'fastify' {
     /**
      * Confirms what the request takes for granted about its credential, if anything. If that is wrong, admits the request again.
      *
-     * @returns whether the scope is another.
+     * @returns whether the request was admitted again, perhaps with another scope.
      * @throws AppError if the request is refused now.
      */
     confirmAccess(reply: FastifyReply): Promise<boolean>;

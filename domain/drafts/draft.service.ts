@@ -98,7 +98,11 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
         const { db } = transaction;
         const draft = await lockDraft(db, scope, draftId);
         const { files, ...fields } = patch;
-        const inbox = requireActive(await findInbox(db, scope, draft.inboxId));
+        const [foundInbox, ownFiles] = await Promise.all([
+          findInbox(db, scope, draft.inboxId),
+          files ? [] : findDraftAttachments(db, draftId),
+        ]);
+        const inbox = requireActive(foundInbox);
         // Such a draft is sent without another call, so planning or changing it needs the permission to send.
         if (fields.sendAt || ['scheduled', 'pending_approval'].includes(draft.sendStatus))
           requirePermission(scope, 'messages:send');
@@ -108,9 +112,7 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
         draft.lastEditedByKind = scope.actor.kind;
         draft.lastEditedById = scope.actor.id;
         const changedFields = setFields(draft, fields);
-        const attachments = files
-          ? await replaceDraftFiles(db, { scope, inbox, draftId, files })
-          : await findDraftAttachments(db, draftId);
+        const attachments = files ? await replaceDraftFiles(db, { scope, inbox, draftId, files }) : ownFiles;
         if (files) changedFields.push('attachments');
         const { sendAt } = fields;
         if (sendAt !== undefined) changedFields.push('send_at');

@@ -81,9 +81,13 @@ export function createThreadService({ database }: { database: Database }) {
       view: Extract<MessageView, 'summary' | 'agent' | 'conversation'> = 'summary',
     ): Promise<ThreadDetails> =>
       database.read(scope, async ({ db }) => {
-        const thread = await findLivingThread(db, scope, threadId);
+        // Together, for one round trip: an alias, whose messages are those of another thread, is rare.
+        const [thread, own] = await Promise.all([
+          findLivingThread(db, scope, threadId),
+          selectNewest(db, { threadId }),
+        ]);
         if (!thread) throw notFound('thread', threadId);
-        const newest = await selectNewest(db, { threadId: thread.id });
+        const newest = thread.id === threadId ? own : await selectNewest(db, { threadId: thread.id });
         return { thread, messages: (await loadView(db, newest, view)).reverse() };
       }),
   };
