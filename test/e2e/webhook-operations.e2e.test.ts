@@ -10,14 +10,18 @@ jest.setTimeout(90_000);
 const service = sharedService();
 const call: Call = apiClient(service, service.api_key);
 const receiver = new WebhookReceiver();
+/** Other files send from the same organization. */
+let inbox: { id: string };
 let endpoint: { id: string; secret: string };
 let path: string;
 
 beforeAll(async () => {
   await receiver.start();
+  inbox = (await call('POST', '/inboxes', {})).body;
   const created = await call('POST', '/webhooks/endpoints', {
     url: receiver.url,
     events: ['message.sent', 'usage.exceeded'],
+    inbox_ids: [inbox.id],
   });
   endpoint = created.body;
   path = `/webhooks/endpoints/${endpoint.id}`;
@@ -62,7 +66,6 @@ test('a test event is marked as such, and keeps its id when it is retried', asyn
 test('a real event is replayed with its id and signed with both secrets of a rotation', async () => {
   const since = new Date().toISOString();
   const before = receiver.received.length;
-  const { body: inbox } = await call('POST', '/inboxes', {});
   await call('POST', `/inboxes/${inbox.id}/messages`, {
     to: [{ email: 'ada@people.example' }],
     text_body: 'x',
