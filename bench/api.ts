@@ -17,9 +17,9 @@ import { fillInbox, idsOf } from './fill-messages.ts';
 import { percentile, runConcurrently } from './measure.ts';
 
 const INBOX = { name: 'api', count: 2_000 };
-/** In fewer, V8 still compiles, which costs a read more than its own work. */
+/** With fewer, much of what is measured is V8 compiling. */
 const REQUESTS = Number(process.env.BENCH_MESSAGES ?? 10_000);
-/** Sends also cost Temporal and PostgreSQL much. */
+/** Sends take longer: they also load Temporal and PostgreSQL. */
 const SHARE_OF_SENDS = 1 / 4;
 /** The only call to measure, by its name in the table; by default all. */
 const CALL = process.env.BENCH_CALL;

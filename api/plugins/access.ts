@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import type {
   FastifyInstance,
   FastifyReply,
@@ -406,7 +405,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
         await presumption.confirm();
         return false;
       } catch {
-        // The reason is stated by what refuses the request now.
+        // Whatever the reason is: admitting the request again finds it, and states it.
         this.scope = undefined as unknown as Scope;
         await admit(this, reply, false);
         return true;
@@ -463,7 +462,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   });
 }
 
-/** Reads that answer at once, from the database: what a changed credential was not to see, has not left by then. */
+/** Reads that answer at once, from the database. Their response leaves only after the credential is confirmed. */
 function mayPresume({ method, config }: Pick<RouteOptions, 'method' | 'config'>): boolean {
   const isRead = [method].flat().every((name) => name === 'GET' || name === 'HEAD');
   return isRead && config?.permission !== undefined && !config.heldOpen && !config.page;
@@ -472,23 +471,12 @@ function mayPresume({ method, config }: Pick<RouteOptions, 'method' | 'config'>)
 /** Runs the handler again if the credential has changed since it was presumed. */
 function confirmAfter(handle: RouteHandlerMethod): RouteHandlerMethod {
   return async function (this: FastifyInstance, request, reply) {
-    if (!request.scope.presumption) return handle.call(this, request, reply);
-    const outcome = await Promise.resolve(handle.call(this, request, reply)).then(
-      (answer) => ({ answer }),
-      (error: unknown) => ({ error }),
-    );
-    const discard = () =>
-      'answer' in outcome && outcome.answer instanceof Readable && outcome.answer.destroy();
-    const isOther = await request.confirmAccess(reply).catch((refusal: unknown) => {
-      discard();
-      throw refusal;
-    });
-    if (isOther) {
-      discard();
-      return handle.call(this, request, reply);
-    }
-    if ('error' in outcome) throw outcome.error;
-    return outcome.answer;
+    const run = async () => handle.call(this, request, reply);
+    if (!request.scope.presumption) return run();
+    const [outcome] = await Promise.allSettled([run()]);
+    if (await request.confirmAccess(reply)) return run();
+    if (outcome.status === 'rejected') throw outcome.reason;
+    return outcome.value;
   };
 }
 

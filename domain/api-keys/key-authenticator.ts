@@ -42,8 +42,8 @@ type KeyRow = NonNullable<Awaited<ReturnType<typeof findKey>>>;
 
 /** Rows of about a kilobyte, of the keys that were used last. */
 const MAX_KNOWN = 10_000;
-/** Nothing is presumed of a key for so long after a presumption was wrong: it may be used in two environments in turns. */
-const UNSTEADY_MS = 60_000;
+/** Nothing is presumed of a key for so long after a wrong presumption: it may be used in two environments in turns. */
+const PAUSE_MS = 60_000;
 
 /**
  * Authenticates API keys. Checks expiry with the clock of the database, so all processes agree. The token before a rotation
@@ -58,7 +58,7 @@ export function createKeyAuthenticator({
 }): Authenticator {
   const recordUpdate = createUseRecorder(logger, 'an API key');
   const known = new LRUCache<string, KeyRow>({ max: MAX_KNOWN });
-  const unsteady = new LRUCache<string, true>({ max: MAX_KNOWN, ttl: UNSTEADY_MS });
+  const recentlyChanged = new LRUCache<string, true>({ max: MAX_KNOWN, ttl: PAUSE_MS });
 
   /** At most once a minute for each token. */
   function recordUse(row: KeyRow, ip: string): void {
@@ -93,25 +93,28 @@ export function createKeyAuthenticator({
     presume(credentials) {
       const query = toQuery(credentials);
       const presumed = known.get(nameOf(query));
-      if (!presumed || unsteady.has(nameOf(query))) return undefined;
+      if (!presumed || recentlyChanged.has(nameOf(query))) return undefined;
       try {
         const { scope, ...authentication } = toAuthentication(presumed, credentials);
-        return { ...authentication, scope: { ...scope, presumption: presume(presumed, query, credentials) } };
+        return {
+          ...authentication,
+          scope: { ...scope, presumption: toPresumption(presumed, query, credentials) },
+        };
       } catch {
-        // Whether it is still refused, the database says.
+        // The database may know better by now.
         return undefined;
       }
     },
   };
 
-  function presume(presumed: KeyRow, query: KeyQuery, { ip }: Credentials): Presumption {
+  function toPresumption(presumed: KeyRow, query: KeyQuery, { ip }: Credentials): Presumption {
     let isConfirmed = false;
     let confirmation: Promise<void> | undefined;
     async function ask(db: Db): Promise<void> {
       const row = await findKey(db, query);
       if (!row || !isDeepStrictEqual({ ...row, isRecentlyUsed: presumed.isRecentlyUsed }, presumed)) {
         known.delete(nameOf(query));
-        unsteady.set(nameOf(query), true);
+        recentlyChanged.set(nameOf(query), true);
         throw new Error('The API key has changed since its last use.');
       }
       isConfirmed = true;

@@ -84,20 +84,22 @@ export function createThreadService({ database }: { database: Database }) {
         // Together, for one round trip: an alias, whose messages are those of another thread, is rare.
         const [thread, own] = await Promise.all([
           findLivingThread(db, scope, threadId),
-          selectNewest(db, { threadId }),
+          selectNewest(db, { ...placeOf(scope), threadId }),
         ]);
         if (!thread) throw notFound('thread', threadId);
-        const newest = thread.id === threadId ? own : await selectNewest(db, { threadId: thread.id });
+        const newest =
+          thread.id === threadId ? own : await selectNewest(db, { ...placeOf(scope), threadId: thread.id });
         return { thread, messages: (await loadView(db, newest, view)).reverse() };
       }),
   };
 }
 
-const selectNewest = compileOnce((db, { threadId }: { threadId: string }) =>
+const selectNewest = compileOnce((db, values: Place & { threadId: string }) =>
   db
     .selectFrom('messages')
     .select(columnsOf(MessageEntity))
-    .where('thread_id', '=', threadId)
+    .where('thread_id', '=', values.threadId)
+    .where((eb) => eb.and(columnsWithin(values)))
     .where(IS_VISIBLE)
     .orderBy('id', 'desc')
     .limit(MAX_THREAD_MESSAGES),
