@@ -288,7 +288,7 @@ describe('a retry', () => {
 
 describe('time and cancellation', () => {
   test('a timeout is a TimeoutError, after retries with the same key', async () => {
-    await using run = await start(() => undefined, { timeoutMs: 100, maxRetries: 1 });
+    await using run = await start(() => undefined, { timeoutMs: 500, maxRetries: 1 });
     const error = await failureOf(run.client.messages.send('inb_1', TO));
     expect(error).toBeInstanceOf(TimeoutError);
     expect(new Set(run.server.received.map(({ headers }) => headers['idempotency-key'])).size).toBe(1);

@@ -34,7 +34,7 @@ beforeAll(() => {
   const parts = {
     database,
     events: createWebhookEvents({ outbox }),
-    dns: createDnsLookup({ DNS_SERVERS: server.address, DNS_TIMEOUT_MS: 100, DNS_TRIES: 1 }),
+    dns: createDnsLookup({ DNS_SERVERS: server.address, DNS_TIMEOUT_MS: 10_000, DNS_TRIES: 1 }),
     settings: { spfMechanism: 'include:bounces.mail.test', mxHost: 'mx.mail.test' },
   };
   const secretBox = createSecretBox(Buffer.alloc(32, 7).toString('base64'));

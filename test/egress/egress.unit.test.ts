@@ -19,7 +19,7 @@ const KEY = readFileSync(new URL('receiver.key.pem', import.meta.url), 'utf8');
 const POST: EgressRequest = {
   headers: { 'content-type': 'application/json', 'x-case': '1' },
   body: '{"grüße":true}',
-  timeoutMs: 2_000,
+  timeoutMs: 2_000 * TIME_FACTOR,
   maxResponseBytes: 65_536,
   retainBytes: 4_096,
 };
@@ -198,7 +198,7 @@ describe('a receiver', () => {
 });
 
 describe('a misbehaving receiver costs no more than its timeout', () => {
-  const short = { ...POST, timeoutMs: 300 };
+  const short = { ...POST, timeoutMs: 300 * TIME_FACTOR };
 
   test('hangs before its response', async () => {
     const { port } = await receiver(() => {});
@@ -252,7 +252,7 @@ describe('a misbehaving receiver costs no more than its timeout', () => {
         ),
       ),
     );
-    expect(await egress().post(`http://127.0.0.1:${port}/`, short)).toMatchObject({
+    expect(await egress().post(`http://127.0.0.1:${port}/`, POST)).toMatchObject({
       kind: 'failed',
       error: 'ECONNRESET',
     });

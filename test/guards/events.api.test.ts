@@ -77,7 +77,7 @@ const EMITTERS: Record<EventType, () => Promise<string>> = {
     const parts = {
       database,
       events,
-      dns: createDnsLookup({ DNS_SERVERS: dnsServer.address, DNS_TIMEOUT_MS: 1_000, DNS_TRIES: 1 }),
+      dns: createDnsLookup({ DNS_SERVERS: dnsServer.address, DNS_TIMEOUT_MS: 10_000, DNS_TRIES: 1 }),
       settings: { spfMechanism: 'include:bounces.mail.test', mxHost: 'mx.mail.test' },
     };
     const secretBox = createSecretBox(Buffer.alloc(32, 7).toString('base64'));

@@ -3,6 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import { expect, test } from '@jest/globals';
 import { createFairShare } from '../../platform/concurrency/fair-share.ts';
 import { eventually } from '../support/eventually.ts';
+import { TIME_FACTOR } from '../support/time-factor.ts';
 import type { RawSmtpClient } from './raw-smtp-client.ts';
 import { cleanUpAfterEach, cleanUps, greeted, listen } from './test-listener.ts';
 
@@ -10,7 +11,7 @@ cleanUpAfterEach();
 
 const MIB = 1024 * 1024;
 const CONFIG = { INBOUND_MAX_SIZE_BYTES: 4 * MIB };
-const RATE = { windowMs: 300, minBytes: 1_000, minLargeBytes: 20_000 };
+const RATE = { windowMs: 300 * TIME_FACTOR, minBytes: 1_000, minLargeBytes: 20_000 };
 const TOO_SLOW = '421 4.4.2 Data arrives too slowly, closing connection';
 const lines = (bytes: number) => `${'x'.repeat(998)}\r\n`.repeat(bytes / 1000);
 
@@ -99,13 +100,12 @@ test('does not count the time in which a client waits for a slot or for storage'
       return { sizeBytes: length, sha256: Buffer.alloc(32) };
     },
   };
-  const dataRate = { ...RATE, windowMs: 60 };
   const { listener } = await listen({
     config: CONFIG,
     storage,
-    limits: { dataRate, largeMessageSlots: slots },
+    limits: { dataRate: RATE, largeMessageSlots: slots },
   });
-  const other = await listen({ limits: { dataRate } });
+  const other = await listen({ limits: { dataRate: RATE } });
   const waitForWindow = async () =>
     expect(await (await startMessage(other.listener.port, 'Subject: unfinished\r\n\r\n')).reply()).toBe(
       TOO_SLOW,

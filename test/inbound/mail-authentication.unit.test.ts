@@ -7,6 +7,7 @@ import { createAuthenticator, isPublicAddress } from '../../domain/inbound/mail-
 import { createResolver } from '../../platform/dns.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { expectWithin } from '../support/expect-within.ts';
+import { TIME_FACTOR } from '../support/time-factor.ts';
 
 const CLIENT = '93.184.215.14';
 const { privateKey, publicKey } = generateKeyPairSync('rsa', {
@@ -47,10 +48,14 @@ async function check(
   facts: { clientIp?: string; mailFrom?: string } = {},
   options: { timeoutMs?: number } = {},
 ) {
-  const resolver = createResolver({ DNS_SERVERS: dns.address, DNS_TIMEOUT_MS: 300, DNS_TRIES: 1 });
+  const resolver = createResolver({
+    DNS_SERVERS: dns.address,
+    DNS_TIMEOUT_MS: 300 * TIME_FACTOR,
+    DNS_TRIES: 1,
+  });
   const authenticate = createAuthenticator({
     resolve: (name, type) => resolver.resolve(name, type),
-    timeoutMs: options.timeoutMs ?? 4_000,
+    timeoutMs: options.timeoutMs ?? 4_000 * TIME_FACTOR,
   });
   const { isSigned } = await computeFingerprint(Readable.from([bytes]));
   return authenticate({

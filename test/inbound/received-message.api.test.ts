@@ -32,7 +32,7 @@ const withAuthentication = (results: Partial<Authentication>) => ({
     ...results,
   }),
 });
-const scanned = (timeoutMs = 2_000) => {
+const scanned = (timeoutMs = 30_000) => {
   const failures: unknown[] = [];
   const scanner = createRspamdScanner({ url: rspamd.url, timeoutMs });
   return { failures, scanForSpam: createScanForSpam(scanner, (error) => failures.push(error)) };

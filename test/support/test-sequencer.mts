@@ -72,7 +72,7 @@ export default class TestSequencer extends Sequencer {
     const sorted = await super.sort(tests);
     const isWaiting = (test: Test) => nameOf(test) in WAITING_SECONDS;
     const longestFirst = (queue: Tests) => queue.toSorted((a, b) => secondsOf(b) - secondsOf(a));
-    const waiting = Math.floor(this.workers / 2);
+    const waiting = Math.ceil(this.workers / 2);
     const lanes: { queue: Tests; workers: number }[] = [
       { queue: longestFirst(sorted.filter(isWaiting)), workers: waiting },
       { queue: longestFirst(sorted.filter((test) => !isWaiting(test))), workers: this.workers - waiting },
