@@ -207,6 +207,8 @@ async function waitForLargeHtml(inbox: string, apiKey: string): Promise<string> 
     });
     const { id } = (await response.json()) as { id?: string };
     if (id) return id;
+    // Beside the other forces, the organization has no share of the rate left for it.
+    if (!response.ok) await pause(REFUSED_PAUSE_MS);
   }
   throw new Error('The message with large HTML did not arrive');
 }

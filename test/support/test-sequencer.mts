@@ -9,9 +9,9 @@ type Tests = Parameters<InstanceType<typeof Sequencer>['sort']>[0];
 type Test = Tests[number];
 
 /**
- * Files that mostly wait (for a killed worker's activities to time out, for timers of the service, for answers that take equally long), with their seconds.
- * They fill the lanes of half of the Jest workers while the others use the processors. An estimate that is wrong costs
- * time, nothing else.
+ * Files that mostly wait (for a killed worker's activities to time out, for timers of the service, for answers that take
+ * equally long), with their seconds. They fill the lanes of half of the Jest workers, rounded up, while the others use the
+ * processors. An estimate that is wrong costs time, nothing else.
  */
 const WAITING_SECONDS: Record<string, number> = {
   'e2e/failing-endpoint.e2e': 115,
