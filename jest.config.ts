@@ -24,8 +24,8 @@ const tier = (suffix: string, needs?: string): NonNullable<Config['projects']>[n
 const config: Config = {
   projects: [tier('unit'), tier('api', 'start-database'), tier('workflow'), tier('e2e', 'start-service')],
   testTimeout: 60_000 * TIME_FACTOR,
-  // One for each of two processors, and one more since many files wait, see the sequencer. A fourth is no faster: the
-  // processors are busy all the time, and time limits pass.
+  // One for each of two processors, and one more because many files wait, see the sequencer. With a fourth, the processors
+  // are never idle, and tests run into their time limits.
   maxWorkers: 3,
   testSequencer: '<rootDir>/test/support/test-sequencer.mts',
   // A worker that keeps more than this is replaced, before garbage collection slows it.
