@@ -21,7 +21,8 @@ import { compareInTurns, type Runner } from './turns.ts';
 const EVENTS = Number(process.env.BENCH_MESSAGES ?? 1000);
 const DEAD_DELIVERIES = Number(process.env.BENCH_DEAD_DELIVERIES ?? 10_000);
 const QUIET_EVENTS = 200;
-const WARM_UP = 100;
+/** Until the processes run compiled code: after a hundred deliveries, they still take longer. */
+const WARM_UP = 1_000;
 const CONCURRENCY = 20;
 const TARGET = 0.8;
 const FAIR_SECONDS = 60;

@@ -45,13 +45,21 @@ const HOLD_LOCK = 'deliveries held for a suspension';
 type SuspendableEvent = Pick<Event, 'organizationId' | 'environmentId' | 'inboxId' | 'type' | 'data'>;
 
 /** SQL: the fields of an event on which holds depend, as the row `v`. The event may not be stored yet. */
-export const suspendableRow = ({ organizationId, environmentId, inboxId, type, data }: SuspendableEvent) => {
-  const reason = 'rejection_reason' in data ? data.rejection_reason : null;
-  return sql<SuspendableColumns>`(values (${organizationId}::text, ${environmentId}::text, ${inboxId}::text, ${type}::text,
-    jsonb_build_object('rejection_reason', ${reason}::text)))`.as<'v'>(
+export const suspendableRow = ({
+  organizationId,
+  environmentId,
+  inboxId,
+  type,
+  rejectionReason,
+}: Omit<SuspendableEvent, 'data'> & { rejectionReason: string | null }) =>
+  sql<SuspendableColumns>`(values (${organizationId}::text, ${environmentId}::text, ${inboxId}::text, ${type}::text,
+    jsonb_build_object('rejection_reason', ${rejectionReason}::text)))`.as<'v'>(
     sql`v (org_id, env_id, inbox_id, type, data)`,
   );
-};
+
+/** Why the send that the event announces was rejected; null for every other event. */
+export const rejectionReasonOf = (data: Event['data']): string | null =>
+  'rejection_reason' in data ? (data.rejection_reason as string) : null;
 
 interface SuspendableColumns {
   org_id: string;
@@ -66,7 +74,10 @@ interface SuspendableColumns {
  */
 export async function confirmSuspension(db: Db, event: SuspendableEvent): Promise<boolean> {
   await lockSuspensionHolds(db, event.organizationId);
-  const row = await db.selectFrom(suspendableRow(event)).select(IS_HELD.as('isHeld')).executeTakeFirst();
+  const row = await db
+    .selectFrom(suspendableRow({ ...event, rejectionReason: rejectionReasonOf(event.data) }))
+    .select(IS_HELD.as('isHeld'))
+    .executeTakeFirst();
   return row?.isHeld ?? false;
 }
 

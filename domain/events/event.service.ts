@@ -1,13 +1,21 @@
 import { sql } from 'kysely';
 import { columnsOf } from '../../platform/database/columns-of.ts';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import { json } from '../../platform/database/json.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { isSwitchedOff } from '../toggles/toggles.ts';
 import { buildEnvelope, truncateToFit } from './envelope.ts';
 import { type Event, EventEntity } from './event.entity.ts';
-import { confirmSuspension, type EventHold, OWNER_HOLD, suspendableRow } from './event-suspension.ts';
+import {
+  confirmSuspension,
+  type EventHold,
+  OWNER_HOLD,
+  rejectionReasonOf,
+  suspendableRow,
+} from './event-suspension.ts';
 import { type EventDataByType, isOrganizationWide } from './event-types.ts';
 import { type InboxEventPosition, redactEventsAbout, redactEventsOfInbox } from './redact-events.ts';
 
@@ -104,35 +112,50 @@ type RecordedEvent = Pick<
 
 /** Inserts the event and finds its subscribers in one statement, because every message has one or two events. */
 function recordEvent(db: Db, event: RecordedEvent): Promise<Subscriber[]> {
-  const { id, organizationId, environmentId, inboxId, type, data, createdAt, aboutId } = event;
-  return db
-    .with('recorded', (cte) =>
-      cte.insertInto('events').values({
-        id,
-        org_id: organizationId,
-        env_id: environmentId,
-        inbox_id: inboxId,
-        about_id: aboutId,
-        type,
-        data: json(data),
-        created_at: createdAt,
-      }),
-    )
-    .selectFrom(suspendableRow(event))
-    .innerJoin('webhook_endpoints as e', 'e.org_id', 'v.org_id')
-    .select([
-      'e.id',
-      'e.disabled',
-      sql<boolean>`e.holding_since is not null`.as('isHolding'),
-      OWNER_HOLD.as('ownerHold'),
-      isSwitchedOff('webhook_deliveries').as('isSwitchedOff'),
-    ])
-    .where('e.deleted_at', 'is', null)
-    .where(sql<boolean>`e.events @> array[v.type]`)
-    .where(sql<boolean>`(e.inbox_ids is null or v.inbox_id = any(e.inbox_ids))`)
-    .$if(!isOrganizationWide(type), (query) => query.whereRef('e.env_id', '=', 'v.env_id'))
-    .execute();
+  const { type, data } = event;
+  return insertAndFindSubscribers(db, {
+    ...event,
+    rejectionReason: rejectionReasonOf(data),
+    isOrganizationWide: isOrganizationWide(type),
+  });
 }
+
+interface EventValues extends RecordedEvent {
+  rejectionReason: string | null;
+  isOrganizationWide: boolean;
+}
+
+const insertAndFindSubscribers = compileOnce(
+  (db, event: EventValues) =>
+    db
+      .with('recorded', (cte) =>
+        cte.insertInto('events').values({
+          id: event.id,
+          org_id: event.organizationId,
+          env_id: event.environmentId,
+          inbox_id: event.inboxId,
+          about_id: event.aboutId,
+          type: event.type,
+          data: json(event.data),
+          created_at: event.createdAt,
+        }),
+      )
+      .selectFrom(suspendableRow(event))
+      .innerJoin('webhook_endpoints as e', 'e.org_id', 'v.org_id')
+      .select([
+        'e.id',
+        'e.disabled',
+        sql<boolean>`e.holding_since is not null`.as('isHolding'),
+        OWNER_HOLD.as('ownerHold'),
+        isSwitchedOff('webhook_deliveries').as('isSwitchedOff'),
+      ])
+      .where('e.deleted_at', 'is', null)
+      .where(sql<boolean>`e.events @> array[v.type]`)
+      .where(sql<boolean>`(e.inbox_ids is null or v.inbox_id = any(e.inbox_ids))`)
+      .$if(!event.isOrganizationWide, (query) => query.whereRef('e.env_id', '=', 'v.env_id'))
+      .modifyEnd(PREPARED),
+  ['isOrganizationWide'],
+);
 
 /** Stores a test event. It has no subscribers: the caller delivers it to the endpoint under test. */
 export function createTestEvent(

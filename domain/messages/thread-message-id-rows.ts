@@ -249,19 +249,14 @@ export async function findProviderLinks(
  * Records the new, unguessable Message-ID of a message of our own, as a part (`with`) of the statement that inserts the
  * message: no other message can have recorded it.
  *
- * @param rfcMessageId null if it is recorded already.
+ * @param hash of the Message-ID; null if it is recorded already.
  */
 export const insertOwnMessageId = (
   db: Db,
-  {
-    inboxId,
-    organizationId,
-    threadId,
-    rfcMessageId,
-  }: Pick<Message, 'inboxId' | 'organizationId' | 'threadId' | 'rfcMessageId'>,
-) => {
-  const hash = rfcMessageId === null ? null : hashMessageId(rfcMessageId);
-  return db
+  { inboxId, organizationId, threadId }: Pick<Message, 'inboxId' | 'organizationId' | 'threadId'>,
+  hash: string | null,
+) =>
+  db
     .insertInto('thread_message_ids')
     .columns(['inbox_id', 'id_hash', 'org_id', 'thread_id', 'source'])
     .expression(
@@ -275,7 +270,6 @@ export const insertOwnMessageId = (
         ])
         .where(sql<boolean>`${hash}::text is not null`),
     );
-};
 
 /** Assigns recorded ids to the thread of their message. The caller holds the lock of the thread they have. */
 export async function assignIds(

@@ -1,4 +1,6 @@
 import { sql } from 'kysely';
+import { compileOnce } from '../../platform/database/compile-once.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
@@ -134,8 +136,8 @@ const toColumns = (summary: Summary) => ({
   labels: summary.labels,
 });
 
-async function insertThread(db: Db, thread: Thread): Promise<void> {
-  await db
+const insertThread = compileOnce((db, thread: Thread) =>
+  db
     .insertInto('threads')
     .values({
       id: thread.id,
@@ -148,8 +150,8 @@ async function insertThread(db: Db, thread: Thread): Promise<void> {
       created_at: thread.createdAt,
       ...toColumns(thread),
     })
-    .execute();
-}
+    .modifyEnd(PREPARED),
+);
 
 async function updateSummary(db: Db, threadId: string, summary: Summary): Promise<void> {
   await db

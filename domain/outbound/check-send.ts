@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -271,27 +272,48 @@ export async function readGateInput(
   inboxId: string,
   { recipients, answersTo = [], threadId, messageIds = [], sender = null }: MessageToCheck,
 ): Promise<GateInput> {
-  const emails = selectEmails(recipients);
-  const row = await selectGateRow(db, emails, sql`coalesce(${sender}::text, i.email)`)
-    .leftJoin('threads as t', (join) => join.on('t.id', '=', sql<string>`${threadId}`))
-    .select([
-      't.id as threadId',
-      't.send_paused_until as threadPausedUntil',
-      sql<number>`${recipients.length}::int`.as('recipientCount'),
-      countUnapprovedRecipients(emails).as('unapprovedRecipients'),
-      selectDemandingAlarm(selectEmails([...recipients, ...answersTo]), { threadId, messageIds }).as(
-        'demandingAlarm',
-      ),
-    ])
-    .where('i.id', '=', inboxId)
-    .modifyEnd(PREPARED)
-    .executeTakeFirst();
+  const [row] = await selectGateInput(db, {
+    inboxId,
+    sender,
+    threadId,
+    messageIds,
+    recipientCount: recipients.length,
+    recipients: JSON.stringify(recipients),
+    mentioned: JSON.stringify([...recipients, ...answersTo]),
+  });
   if (!row) throw new Error(`Inbox ${inboxId} does not exist`);
   return toGateInput(row);
 }
 
-const selectEmails = (keys: readonly string[]): RawBuilder<unknown> =>
-  sql`select value as email from jsonb_array_elements_text(${JSON.stringify(keys)}::jsonb)`;
+interface GateQuery extends SendTarget {
+  inboxId: string;
+  sender: string | null;
+  recipientCount: number;
+  /** JSON of address keys. */
+  recipients: string;
+  /** The same, and the addresses where the message asks for answers. */
+  mentioned: string;
+}
+
+const selectGateInput = compileOnce(
+  (db, { inboxId, sender, recipientCount, recipients, mentioned, threadId, messageIds }: GateQuery) => {
+    const emails = selectEmails(recipients);
+    return selectGateRow(db, emails, sql`coalesce(${sender}::text, i.email)`)
+      .leftJoin('threads as t', (join) => join.on('t.id', '=', sql<string>`${threadId}`))
+      .select([
+        't.id as threadId',
+        't.send_paused_until as threadPausedUntil',
+        sql<number>`${recipientCount}::int`.as('recipientCount'),
+        countUnapprovedRecipients(emails).as('unapprovedRecipients'),
+        selectDemandingAlarm(selectEmails(mentioned), { threadId, messageIds }).as('demandingAlarm'),
+      ])
+      .where('i.id', '=', inboxId)
+      .modifyEnd(PREPARED);
+  },
+);
+
+const selectEmails = (keys: string): RawBuilder<unknown> =>
+  sql`select value as email from jsonb_array_elements_text(${keys}::jsonb)`;
 
 // Stored recipients are ASCII, so the lower-case form is the key.
 const UNSENT_RECIPIENTS = sql`select distinct lower(p.email) as email from message_recipients p
@@ -299,7 +321,12 @@ const UNSENT_RECIPIENTS = sql`select distinct lower(p.email) as email from messa
 
 /** Reads the gate input for the unsent recipients of a message. Returns null if the message does not exist. */
 export async function readGateInputOfMessage(db: Db, messageId: string): Promise<GateInput | null> {
-  const row = await selectGateRow(db, UNSENT_RECIPIENTS, sql`m.from_email`)
+  const [row] = await selectGateInputOfMessage(db, { messageId });
+  return row ? toGateInput({ ...row, unapprovedRecipients: 0, demandingAlarm: null }) : null;
+}
+
+const selectGateInputOfMessage = compileOnce((db, { messageId }: { messageId: string }) =>
+  selectGateRow(db, UNSENT_RECIPIENTS, sql`m.from_email`)
     .innerJoin('messages as m', 'm.inbox_id', 'i.id')
     .innerJoin('threads as t', 't.id', 'm.thread_id')
     .select([
@@ -310,10 +337,8 @@ export async function readGateInputOfMessage(db: Db, messageId: string): Promise
       ),
     ])
     .where('m.id', '=', messageId)
-    .modifyEnd(PREPARED)
-    .executeTakeFirst();
-  return row ? toGateInput({ ...row, unapprovedRecipients: 0, demandingAlarm: null }) : null;
-}
+    .modifyEnd(PREPARED),
+);
 
 type GateRow = Omit<GateInput, 'organization' | 'environment' | 'inbox' | 'policies' | 'thread'> &
   GateInput['policies'] &

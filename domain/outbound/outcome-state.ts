@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Message, MessageStatus, Recipient } from '../messages/message.entity.ts';
@@ -76,7 +77,12 @@ const ATTEMPT_FIELDS = sql`'position', position, 'number', number, 'state', stat
  * @returns null if the message does not exist.
  */
 export async function lockOutcomeState(db: Db, messageId: string): Promise<OutcomeState | null> {
-  const message = await db
+  const [message] = await lockMessage(db, { messageId });
+  return message ? readOutcomeState(db, message) : null;
+}
+
+const lockMessage = compileOnce((db, { messageId }: { messageId: string }) =>
+  db
     .selectFrom('messages')
     .select([
       'id',
@@ -100,10 +106,8 @@ export async function lockOutcomeState(db: Db, messageId: string): Promise<Outco
     ])
     .where('id', '=', messageId)
     .forUpdate()
-    .modifyEnd(PREPARED)
-    .executeTakeFirst();
-  return message ? readOutcomeState(db, message) : null;
-}
+    .modifyEnd(PREPARED),
+);
 
 /** Reads the recipients and attempts of a message that the transaction has locked. */
 export async function readOutcomeState(db: Db, message: OutcomeMessage): Promise<OutcomeState> {
@@ -190,7 +194,20 @@ type JsonRow<Row> = {
 const parseTime = (text: string | null): Date | null => (text === null ? null : new Date(text));
 
 async function readParts(db: Db, messageId: string): Promise<Pick<OutcomeState, 'recipients' | 'attempts'>> {
-  const parts = await db
+  const [parts] = await selectParts(db, { messageId });
+  const { recipients = [], attempts = [] } = parts ?? {};
+  return {
+    recipients: recipients.map((recipient) => ({
+      ...recipient,
+      sentAt: parseTime(recipient.sentAt),
+      updatedAt: new Date(recipient.updatedAt),
+    })),
+    attempts: attempts.map((attempt) => ({ ...attempt, finishedAt: parseTime(attempt.finishedAt) })),
+  };
+}
+
+const selectParts = compileOnce((db, { messageId }: { messageId: string }) =>
+  db
     .selectNoFrom([
       sql<
         JsonRow<OutcomeRecipient>[]
@@ -203,29 +220,56 @@ async function readParts(db: Db, messageId: string): Promise<Pick<OutcomeState, 
         'attempts',
       ),
     ])
-    .modifyEnd(PREPARED)
-    .executeTakeFirst();
-  const { recipients = [], attempts = [] } = parts ?? {};
-  return {
-    recipients: recipients.map((recipient) => ({
-      ...recipient,
-      sentAt: parseTime(recipient.sentAt),
-      updatedAt: new Date(recipient.updatedAt),
-    })),
-    attempts: attempts.map((attempt) => ({ ...attempt, finishedAt: parseTime(attempt.finishedAt) })),
-  };
-}
+    .modifyEnd(PREPARED),
+);
 
 /** Writes the message, the changed recipients and the newly recorded attempts in one statement. */
 export async function saveOutcomeState(db: Db, state: OutcomeState): Promise<void> {
   const { message, recorded, now } = state;
   const { id, status, statusDetail, providerMessageId, tracked } = message;
-  await withChangedRecipients(db, state)
+  const { sentAt, deliveredAt, bouncedAt, complainedAt } = message;
+  await updateAll(db, {
+    id,
+    status,
+    statusDetail,
+    providerMessageId,
+    tracked,
+    sentAt,
+    deliveredAt,
+    bouncedAt,
+    complainedAt,
+    updatedAt: now,
+    changed: changedRecipients(state),
+    recorded: JSON.stringify(recorded),
+  });
+}
+
+type ChangedMessage = Pick<
+  OutcomeMessage,
+  | 'id'
+  | 'status'
+  | 'statusDetail'
+  | 'providerMessageId'
+  | 'tracked'
+  | 'sentAt'
+  | 'deliveredAt'
+  | 'bouncedAt'
+  | 'complainedAt'
+> & {
+  updatedAt: Date;
+  /** JSON of {@link OutcomeRecipient}s. */
+  changed: string;
+  /** JSON of {@link OutcomeAttempt}s. */
+  recorded: string;
+};
+
+const updateAll = compileOnce((db, { id, changed, recorded, ...message }: ChangedMessage) =>
+  withChangedRecipients(db, { id, changed })
     .with('recorded', (query) =>
       query
         .updateTable('send_attempts as a')
         .from(
-          sql<OutcomeAttempt>`jsonb_to_recordset(${JSON.stringify(recorded)}::jsonb)`.as<'v'>(
+          sql<OutcomeAttempt>`jsonb_to_recordset(${recorded}::jsonb)`.as<'v'>(
             sql`v(position int, number int, state text, "stateRead" text, "finishedAt" timestamptz)`,
           ),
         )
@@ -237,20 +281,19 @@ export async function saveOutcomeState(db: Db, state: OutcomeState): Promise<voi
     )
     .updateTable('messages')
     .set({
-      status,
-      status_detail: statusDetail,
-      provider_message_id: providerMessageId,
-      tracked,
-      updated_at: now,
+      status: message.status,
+      status_detail: message.statusDetail,
+      provider_message_id: message.providerMessageId,
+      tracked: message.tracked,
+      updated_at: message.updatedAt,
       sent_at: firstTime(sql`sent_at`, message.sentAt),
       delivered_at: firstTime(sql`delivered_at`, message.deliveredAt),
       bounced_at: firstTime(sql`bounced_at`, message.bouncedAt),
       complained_at: firstTime(sql`complained_at`, message.complainedAt),
     })
     .where('id', '=', id)
-    .modifyEnd(PREPARED)
-    .execute();
-}
+    .modifyEnd(PREPARED),
+);
 
 /**
  * Writes the status of the message and the changed recipients in one statement. Does not write attempts, because the
@@ -258,7 +301,7 @@ export async function saveOutcomeState(db: Db, state: OutcomeState): Promise<voi
  */
 export async function saveStatus(db: Db, state: OutcomeState): Promise<void> {
   const { id, status, statusDetail, bouncedAt } = state.message;
-  await withChangedRecipients(db, state)
+  await withChangedRecipients(db, { id, changed: changedRecipients(state) })
     .updateTable('messages')
     .set({
       status,
@@ -273,13 +316,15 @@ export async function saveStatus(db: Db, state: OutcomeState): Promise<void> {
 const firstTime = (column: RawBuilder<unknown>, time: Date | null) =>
   sql<Date | null>`coalesce(${column}, ${time}::timestamptz)`;
 
-function withChangedRecipients(db: Db, { message, recipients, now }: OutcomeState) {
-  const changed = recipients.filter(({ updatedAt }) => updatedAt === now);
+const changedRecipients = ({ recipients, now }: OutcomeState): string =>
+  JSON.stringify(recipients.filter(({ updatedAt }) => updatedAt === now));
+
+function withChangedRecipients(db: Db, { id, changed }: Pick<ChangedMessage, 'id' | 'changed'>) {
   return db.with('changed', (query) =>
     query
       .updateTable('message_recipients as r')
       .from(
-        sql<OutcomeRecipient>`jsonb_to_recordset(${JSON.stringify(changed)}::jsonb)`.as<'v'>(
+        sql<OutcomeRecipient>`jsonb_to_recordset(${changed}::jsonb)`.as<'v'>(
           sql`v(position int, status text, "statusCode" text, "diagnosticCode" text, "sentAt" timestamptz, "updatedAt" timestamptz)`,
         ),
       )
@@ -290,7 +335,7 @@ function withChangedRecipients(db: Db, { message, recipients, now }: OutcomeStat
         sent_at: ref('v.sentAt'),
         updated_at: ref('v.updatedAt'),
       }))
-      .where('r.message_id', '=', message.id)
+      .where('r.message_id', '=', id)
       .whereRef('r.position', '=', 'v.position'),
   );
 }

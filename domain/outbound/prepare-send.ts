@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -45,16 +46,18 @@ async function prepareWithoutLock({ db }: Database, messageId: string): Promise<
   const gateInput = await readGateInputOfMessage(db, messageId);
   if (!gateInput || gateInput.isSwitchedOff || findRefusal(gateInput)) return false;
   if (findSuppressedRecipients(gateInput).length > 0) return false;
-  const updated = await db
+  return (await markSending(db, { messageId })).length > 0;
+}
+
+const markSending = compileOnce((db, { messageId }: { messageId: string }) =>
+  db
     .updateTable('messages')
     .set({ status: 'sending', status_detail: null, updated_at: sql`now()` })
     .where('id', '=', messageId)
     .where('status', 'in', ['queued', 'deferred', 'sending'])
     .returning('id')
-    .modifyEnd(PREPARED)
-    .executeTakeFirst();
-  return updated !== undefined;
-}
+    .modifyEnd(PREPARED),
+);
 
 async function prepareWithLock(
   transaction: Transaction,

@@ -1,5 +1,8 @@
+import { sql } from 'kysely';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { json } from '../../platform/database/json.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -15,6 +18,7 @@ import { findInbox } from '../inboxes/find-inbox.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { Message, Recipient } from '../messages/message.entity.ts';
 import type { MessageDetails, WholeMessage } from '../messages/message-details.ts';
+import { hashMessageId } from '../messages/message-ids.ts';
 import { insertOwnMessageId } from '../messages/thread-message-id-rows.ts';
 import { addToThread, type OpenThread, startThread } from '../messages/thread-summary.ts';
 import { domainOf } from '../mime/mail-address.ts';
@@ -278,22 +282,47 @@ interface NewMessage {
 
 /** Inserts the message, its recipients and its Message-ID in one statement. The other columns have their defaults. */
 async function insertMessage(db: Db, { message, recipients, isIdRecorded }: NewMessage): Promise<void> {
-  await db
+  const { rfcMessageId } = message;
+  await insert(db, {
+    ...message,
+    recipients: JSON.stringify(recipients.map(({ position, field, email }) => ({ position, field, email }))),
+    recordedIdHash: isIdRecorded || rfcMessageId === null ? null : hashMessageId(rfcMessageId),
+  });
+}
+
+interface MessageValues extends WholeMessage {
+  /** JSON of their positions, fields and addresses. */
+  recipients: string;
+  /** Null if the Message-ID is recorded already, or there is none. */
+  recordedIdHash: string | null;
+}
+
+const insert = compileOnce((db, { recipients, recordedIdHash, ...message }: MessageValues) =>
+  db
     .with('recipients', (query) =>
-      query.insertInto('message_recipients').values(
-        recipients.map(({ position, field, email, updatedAt }) => ({
-          message_id: message.id,
-          position,
-          org_id: message.organizationId,
-          field,
-          email,
-          updated_at: updatedAt,
-        })),
-      ),
+      query
+        .insertInto('message_recipients')
+        .columns(['message_id', 'position', 'org_id', 'field', 'email', 'updated_at'])
+        .expression(
+          db
+            .selectFrom(
+              sql<
+                Pick<Recipient, 'position' | 'field' | 'email'>
+              >`jsonb_to_recordset(${recipients}::jsonb)`.as<'v'>(
+                sql`v(position int, field text, email text)`,
+              ),
+            )
+            .select([
+              sql<string>`${message.id}::text`.as('message_id'),
+              'v.position',
+              sql<string>`${message.organizationId}::text`.as('org_id'),
+              'v.field',
+              'v.email',
+              sql<Date>`${message.updatedAt}::timestamptz`.as('updated_at'),
+            ]),
+        ),
     )
-    .with('own_id', () =>
-      insertOwnMessageId(db, { ...message, rfcMessageId: isIdRecorded ? null : message.rfcMessageId }),
-    )
+    .with('own_id', () => insertOwnMessageId(db, message, recordedIdHash))
     .insertInto('messages')
     .values({
       id: message.id,
@@ -326,5 +355,5 @@ async function insertMessage(db: Db, { message, recipients, isIdRecorded }: NewM
       updated_at: message.updatedAt,
       queued_at: message.queuedAt,
     })
-    .execute();
-}
+    .modifyEnd(PREPARED),
+);

@@ -1,6 +1,7 @@
 import { pipeline, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { columnsOf } from '../../platform/database/columns-of.ts';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { PREPARED } from '../../platform/database/prepared.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -81,15 +82,18 @@ export async function ensureMimeStored(
   const stored = await sources.explain(() =>
     storeBuilt(storage, rawKey, { message, attachments, key, sources }),
   );
-  await database.db
-    .updateTable('messages')
-    .set({ raw_key: rawKey, size_bytes: stored.sizeBytes })
-    .where('id', '=', message.id)
-    .where('raw_key', 'is', null)
-    .modifyEnd(PREPARED)
-    .execute();
+  await saveKey(database.db, { id: message.id, rawKey, sizeBytes: stored.sizeBytes });
   return { rawKey, ...stored };
 }
+
+const saveKey = compileOnce((db, { id, rawKey, sizeBytes }: Pick<Message, 'id' | 'rawKey' | 'sizeBytes'>) =>
+  db
+    .updateTable('messages')
+    .set({ raw_key: rawKey, size_bytes: sizeBytes })
+    .where('id', '=', id)
+    .where('raw_key', 'is', null)
+    .modifyEnd(PREPARED),
+);
 
 interface SubmittedMime {
   message: OutgoingMessage;

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { sql, type UpdateObject } from 'kysely';
+import { sql } from 'kysely';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { json } from '../../platform/database/json.ts';
 import { PREPARED } from '../../platform/database/prepared.ts';
 import { storableText } from '../../platform/database/storable.ts';
-import type { Tables } from '../../platform/database/tables.ts';
 import { IS_RESTORE_PENDING, restorePending } from '../../platform/installation/pending-restore.ts';
 import type {
   ImmediateReport,
@@ -91,7 +91,14 @@ interface LoadedTransmission {
 }
 
 async function loadTransmission({ db }: Database, messageId: string): Promise<LoadedTransmission | null> {
-  const row = await db
+  const [row] = await selectTransmission(db, { messageId });
+  if (!row) return null;
+  const { status, recipients, sandbox, isRestorePending, ...message } = row;
+  return { message, status, recipients, sandbox, isRestorePending: Boolean(isRestorePending) };
+}
+
+const selectTransmission = compileOnce((db, { messageId }: { messageId: string }) =>
+  db
     .selectFrom('messages as m')
     .innerJoin('environments as e', 'e.id', 'm.env_id')
     .select([
@@ -125,12 +132,8 @@ async function loadTransmission({ db }: Database, messageId: string): Promise<Lo
         from message_recipients where message_id = m.id)`.as('recipients'),
     ])
     .where('m.id', '=', messageId)
-    .modifyEnd(PREPARED)
-    .executeTakeFirst();
-  if (!row) return null;
-  const { status, recipients, sandbox, isRestorePending, ...message } = row;
-  return { message, status, recipients, sandbox, isRestorePending: Boolean(isRestorePending) };
-}
+    .modifyEnd(PREPARED),
+);
 
 export type AttemptKey = Pick<SendAttempt, 'messageId' | 'position' | 'number'>;
 
@@ -152,7 +155,24 @@ export async function beginAttempt(
   { id: messageId }: Pick<Message, 'id'>,
   position: number,
 ): Promise<AttemptKey | null> {
-  const begun = await db
+  const [begun] = await insertAttempt(db, { messageId, position });
+  if (begun) return { messageId, position, number: begun.number };
+  await db
+    .updateTable('send_attempts')
+    .set({
+      state: 'ambiguous',
+      response: 'The worker crashed before it recorded the relay’s response.',
+      finished_at: new Date(),
+    })
+    .where('message_id', '=', messageId)
+    .where('position', '=', position)
+    .where('state', '=', 'attempting')
+    .execute();
+  return null;
+}
+
+const insertAttempt = compileOnce((db, { messageId, position }: Omit<AttemptKey, 'number'>) =>
+  db
     .with('sending', (query) =>
       query
         .selectFrom('messages as m')
@@ -191,22 +211,8 @@ export async function beginAttempt(
         .where(({ eb, or }) => or([eb('last.state', 'is', null), eb('last.state', '=', 'deferred')])),
     )
     .returning('number')
-    .modifyEnd(PREPARED)
-    .executeTakeFirst();
-  if (begun) return { messageId, position, number: begun.number };
-  await db
-    .updateTable('send_attempts')
-    .set({
-      state: 'ambiguous',
-      response: 'The worker crashed before it recorded the relay’s response.',
-      finished_at: new Date(),
-    })
-    .where('message_id', '=', messageId)
-    .where('position', '=', position)
-    .where('state', '=', 'attempting')
-    .execute();
-  return null;
-}
+    .modifyEnd(PREPARED),
+);
 
 /**
  * Commits the result of an attempt. It retries for two minutes, and corrects an attempt that another worker has since
@@ -220,18 +226,9 @@ export async function settleAttempt(
   key: AttemptKey,
   result: TransmissionResult,
 ): Promise<'settled' | 'corrected'> {
-  const columns = { ...toColumns(result), finished_at: new Date(), recorded: false };
-  const settle = async (state: SendAttemptState): Promise<boolean> => {
-    const { numUpdatedRows } = await database.db
-      .updateTable('send_attempts')
-      .set(columns)
-      .where('message_id', '=', key.messageId)
-      .where('position', '=', key.position)
-      .where('number', '=', key.number)
-      .where('state', '=', state)
-      .executeTakeFirst();
-    return numUpdatedRows === 1n;
-  };
+  const values = { ...key, ...toFields(result), finishedAt: new Date() };
+  const settle = async (stateBefore: SendAttemptState) =>
+    (await updateAttempt(database.db, { ...values, stateBefore })).length === 1;
   for (let tries = 1; ; tries += 1) {
     try {
       if (await settle('attempting')) return 'settled';
@@ -243,25 +240,53 @@ export async function settleAttempt(
   }
 }
 
-function toColumns(result: TransmissionResult): UpdateObject<Tables, 'send_attempts'> {
+type AttemptResult = Pick<SendAttempt, 'state' | 'response'> &
+  Partial<
+    Pick<SendAttempt, 'statusCode' | 'refusedScope' | 'providerMessageId' | 'reportsDelivery' | 'simulated'>
+  >;
+
+const updateAttempt = compileOnce(
+  (db, values: AttemptKey & AttemptResult & { finishedAt: Date; stateBefore: SendAttemptState }) =>
+    db
+      .updateTable('send_attempts')
+      .set({
+        state: values.state,
+        response: values.response,
+        status_code: values.statusCode,
+        refused_scope: values.refusedScope,
+        provider_message_id: values.providerMessageId,
+        reports_delivery: values.reportsDelivery,
+        ...(values.simulated === undefined ? {} : { simulated: json(values.simulated) }),
+        finished_at: values.finishedAt,
+        recorded: false,
+      })
+      .where('message_id', '=', values.messageId)
+      .where('position', '=', values.position)
+      .where('number', '=', values.number)
+      .where('state', '=', values.stateBefore)
+      .returning('number')
+      .modifyEnd(PREPARED),
+);
+
+function toFields(result: TransmissionResult): AttemptResult {
   const response = storableText(result.response, MAX_RESPONSE_CHARACTERS);
   switch (result.kind) {
     case 'accepted':
       return {
         state: 'accepted',
         response,
-        status_code: null,
-        provider_message_id:
+        statusCode: null,
+        providerMessageId:
           result.providerMessageId === null ? null : storableText(result.providerMessageId, 255),
-        reports_delivery: result.reportsDelivery,
-        simulated: result.reports ? json(result.reports.map(toSimulatedOutcome)) : null,
+        reportsDelivery: result.reportsDelivery,
+        simulated: result.reports?.map(toSimulatedOutcome) ?? null,
       };
     case 'deferred':
-      return { state: 'deferred', response, status_code: result.statusCode };
+      return { state: 'deferred', response, statusCode: result.statusCode };
     case 'refused':
-      return { state: 'refused', response, status_code: result.statusCode, refused_scope: result.scope };
+      return { state: 'refused', response, statusCode: result.statusCode, refusedScope: result.scope };
     case 'ambiguous':
-      return { state: 'ambiguous', response, status_code: null };
+      return { state: 'ambiguous', response, statusCode: null };
   }
 }
 

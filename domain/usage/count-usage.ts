@@ -1,10 +1,12 @@
 import { type Expression, sql } from 'kysely';
+import { compileOnce } from '../../platform/database/compile-once.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { STORAGE_COUNTER, type UsageCounter } from './counters.ts';
 import { effectiveLimit } from './effective-limit.ts';
 import { usageLimitExceeded } from './limit-errors.ts';
 import { selectLimitInputs, toLimitInputs } from './limit-inputs.ts';
-import { monthOf } from './periods.ts';
+import { monthOf, type Period } from './periods.ts';
 import { HARD_TIERS } from './tiers.ts';
 
 export interface UsageChange {
@@ -25,12 +27,12 @@ const IS_ENFORCED = sql<boolean>`case when v.kind is null then o.tier = any(${HA
  * @returns `counted`: the counter's row including this change; null if the change was written as a delta. `maxPending`: upper
  * bound of the deltas that are not applied yet. Undefined if the organization does not exist.
  */
-function count(db: Db, change: UsageChange) {
-  const { organizationId, counter, at } = change;
+const count = compileOnce((db, change: CountedChange) => {
+  const { organizationId, counter, resources, at, start } = change;
   const amount = sql<number>`${change.amount}::bigint`;
   return db
     .with('org', () =>
-      selectLimitInputs(db, [counter])
+      selectLimitInputs(db, resources)
         .select(['o.id', IS_ENFORCED.as('isEnforced')])
         .where('o.id', '=', organizationId),
     )
@@ -42,7 +44,7 @@ function count(db: Db, change: UsageChange) {
           eb
             .selectFrom('org')
             .select(['id', eb.val(counter).as('counter')])
-            .select([eb.val(monthOf(at).start).as('start'), amount.as('amount')])
+            .select([eb.val(start).as('start'), amount.as('amount')])
             .where('isEnforced', '=', true),
         )
         .onConflict((conflict) =>
@@ -91,7 +93,12 @@ function count(db: Db, change: UsageChange) {
         'maxPending',
       ),
     )
-    .executeTakeFirst();
+    .modifyEnd(PREPARED);
+});
+
+interface CountedChange extends UsageChange, Period {
+  /** The counter alone. */
+  resources: readonly UsageCounter[];
 }
 
 /**
@@ -112,10 +119,9 @@ interface NewUsageDelta {
 /** Selects the sum of a month's deltas that are not applied yet. */
 function selectPending(
   db: Db,
-  { organizationId, counter, at }: Omit<UsageChange, 'amount'>,
+  { organizationId, counter, start, end }: Pick<UsageChange, 'organizationId' | 'counter'> & Period,
   amount: Expression<number>,
 ) {
-  const { start, end } = monthOf(at);
   return db
     .selectFrom('usage_deltas')
     .select(sql<number>`coalesce(sum(${amount}), 0)::bigint`.as('pending'))
@@ -135,7 +141,7 @@ function selectPending(
 export async function countWithinLimit(db: Db, change: UsageChange): Promise<void> {
   const { counter, at } = change;
   if (counter === STORAGE_COUNTER) throw new Error('storage_bytes is counted by triggers');
-  const row = await count(db, change);
+  const [row] = await count(db, { ...change, ...monthOf(at), resources: [counter] });
   if (!row || row.counted === null) return;
   const limit = effectiveLimit(counter, toLimitInputs(row));
   const { enforcedLimit } = limit;
@@ -148,7 +154,11 @@ export async function countWithinLimit(db: Db, change: UsageChange): Promise<voi
 }
 
 async function readPending(db: Db, change: UsageChange): Promise<number> {
-  const row = await selectPending(db, change, sql.ref('amount')).executeTakeFirst();
+  const row = await selectPending(
+    db,
+    { ...change, ...monthOf(change.at) },
+    sql.ref('amount'),
+  ).executeTakeFirst();
   return row?.pending ?? 0;
 }
 

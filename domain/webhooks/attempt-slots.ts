@@ -6,7 +6,9 @@ import {
   type Release,
   thirdOf,
 } from '../../platform/concurrency/fair-share.ts';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import { type JsonParameter, json } from '../../platform/database/json.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { insertUsageDeltas } from '../usage/count-usage.ts';
 import type { UsageCounter } from '../usage/counters.ts';
@@ -54,77 +56,82 @@ const NOW = sql<Date>`clock_timestamp()`;
 
 async function tryOpenAttempt(
   db: Db,
-  { deliveryId, number, organizationId, endpointId, slotCount, leaseMs }: NewAttempt,
+  attempt: NewAttempt,
 ): Promise<{ slot: number | null; hasSlots: boolean }> {
-  const lease = await db
-    .with('free', (cte) =>
-      cte
-        .selectFrom('webhook_slots')
-        .select('slot')
-        .where('endpoint_id', '=', endpointId)
-        .where('slot', '<', slotCount)
-        .where('leased_until', '<=', NOW)
-        .orderBy('slot')
-        .limit(1)
-        .forUpdate()
-        .skipLocked(),
-    )
-    .with('leased', (cte) =>
-      cte
-        .updateTable('webhook_slots as s')
-        .from('free')
-        .set({
-          leased_until: sql`clock_timestamp() + ${leaseMs} * interval '1 millisecond'`,
-          delivery_id: deliveryId,
-        })
-        .where('s.endpoint_id', '=', endpointId)
-        .whereRef('s.slot', '=', 'free.slot')
-        .returning('s.slot'),
-    )
-    .with('opened', (cte) =>
-      cte
-        .insertInto('webhook_delivery_attempts')
-        .columns(['delivery_id', 'number', 'org_id', 'started_at'])
-        .expression((eb) =>
-          eb
-            .selectFrom('leased')
-            .select([
-              eb.val(deliveryId).as('delivery_id'),
-              sql<number>`${number}::int`.as('number'),
-              eb.val(organizationId).as('org_id'),
-              NOW.as('started_at'),
-            ]),
-        ),
-    )
-    .with('counted', (cte) =>
-      insertUsageDeltas(
-        db,
-        cte
-          .selectFrom('leased')
-          .select((eb) => [
-            eb.val(organizationId).as('org_id'),
-            sql<UsageCounter>`'webhook_deliveries'`.as('counter'),
-            NOW.as('at'),
-            sql<number>`1`.as('amount'),
-          ]),
-      ),
-    )
-    .with('updated', (cte) =>
-      cte
-        .updateTable('webhook_deliveries')
-        .set({ attempts: number })
-        .where('id', '=', deliveryId)
-        .where((eb) => eb.exists(eb.selectFrom('leased').select('slot'))),
-    )
-    .selectNoFrom((eb) => [
-      eb.selectFrom('leased').select('slot').as('slot'),
-      eb
-        .exists(eb.selectFrom('webhook_slots').select('slot').where('endpoint_id', '=', endpointId))
-        .as('hasSlots'),
-    ])
-    .executeTakeFirst();
+  const [lease] = await leaseAndInsert(db, attempt);
   return lease ? { slot: lease.slot, hasSlots: Boolean(lease.hasSlots) } : { slot: null, hasSlots: true };
 }
+
+const leaseAndInsert = compileOnce(
+  (db, { deliveryId, number, organizationId, endpointId, slotCount, leaseMs }: NewAttempt) =>
+    db
+      .with('free', (cte) =>
+        cte
+          .selectFrom('webhook_slots')
+          .select('slot')
+          .where('endpoint_id', '=', endpointId)
+          .where('slot', '<', slotCount)
+          .where('leased_until', '<=', NOW)
+          .orderBy('slot')
+          .limit(1)
+          .forUpdate()
+          .skipLocked(),
+      )
+      .with('leased', (cte) =>
+        cte
+          .updateTable('webhook_slots as s')
+          .from('free')
+          .set({
+            leased_until: sql`clock_timestamp() + ${leaseMs} * interval '1 millisecond'`,
+            delivery_id: deliveryId,
+          })
+          .where('s.endpoint_id', '=', endpointId)
+          .whereRef('s.slot', '=', 'free.slot')
+          .returning('s.slot'),
+      )
+      .with('opened', (cte) =>
+        cte
+          .insertInto('webhook_delivery_attempts')
+          .columns(['delivery_id', 'number', 'org_id', 'started_at'])
+          .expression((eb) =>
+            eb
+              .selectFrom('leased')
+              .select([
+                eb.val(deliveryId).as('delivery_id'),
+                sql<number>`${number}::int`.as('number'),
+                eb.val(organizationId).as('org_id'),
+                NOW.as('started_at'),
+              ]),
+          ),
+      )
+      .with('counted', (cte) =>
+        insertUsageDeltas(
+          db,
+          cte
+            .selectFrom('leased')
+            .select((eb) => [
+              eb.val(organizationId).as('org_id'),
+              sql<UsageCounter>`'webhook_deliveries'`.as('counter'),
+              NOW.as('at'),
+              sql<number>`1`.as('amount'),
+            ]),
+        ),
+      )
+      .with('updated', (cte) =>
+        cte
+          .updateTable('webhook_deliveries')
+          .set({ attempts: number })
+          .where('id', '=', deliveryId)
+          .where((eb) => eb.exists(eb.selectFrom('leased').select('slot'))),
+      )
+      .selectNoFrom((eb) => [
+        eb.selectFrom('leased').select('slot').as('slot'),
+        eb
+          .exists(eb.selectFrom('webhook_slots').select('slot').where('endpoint_id', '=', endpointId))
+          .as('hasSlots'),
+      ])
+      .modifyEnd(PREPARED),
+);
 
 export interface AttemptResult {
   deliveryId: string;
@@ -181,26 +188,19 @@ export async function closeAttempt(db: Db, result: AttemptResult): Promise<void>
  *
  * @returns false if the delivery is neither pending nor held; then nothing was written.
  */
-export async function closeDelivered(
-  db: Db,
-  {
-    deliveryId,
-    number,
-    endpointId,
-    slot,
-    durationMs,
-    statusCode,
-    responseBody,
-    responseHeaders,
-  }: Omit<AttemptResult, 'error'>,
-): Promise<boolean> {
-  const delivered = await db
+export async function closeDelivered(db: Db, attempt: Omit<AttemptResult, 'error'>): Promise<boolean> {
+  return (await settleDelivered(db, attempt)).length > 0;
+}
+
+const settleDelivered = compileOnce((db, attempt: Omit<AttemptResult, 'error'>) => {
+  const { deliveryId, number, endpointId, slot } = attempt;
+  return db
     .with('delivered', (cte) =>
       cte
         .updateTable('webhook_deliveries')
         .set({
           status: 'delivered',
-          last_status_code: statusCode,
+          last_status_code: attempt.statusCode,
           last_error: null,
           next_attempt_at: null,
           completed_at: NOW,
@@ -222,10 +222,10 @@ export async function closeDelivered(
         .updateTable('webhook_delivery_attempts')
         .set({
           finished_at: NOW,
-          duration_ms: durationMs,
-          status_code: statusCode,
-          response_body: keepResponse(responseBody),
-          response_headers: keepHeaders(responseHeaders),
+          duration_ms: attempt.durationMs,
+          status_code: attempt.statusCode,
+          response_body: keepResponse(attempt.responseBody),
+          response_headers: keepHeaders(attempt.responseHeaders),
           error: null,
         })
         .where('delivery_id', 'in', (eb) => eb.selectFrom('delivered').select('id'))
@@ -233,9 +233,8 @@ export async function closeDelivered(
     )
     .selectFrom('delivered')
     .select('id')
-    .executeTakeFirst();
-  return delivered !== undefined;
-}
+    .modifyEnd(PREPARED);
+});
 
 /**
  * Limits the attempts that one worker makes at the same time, deliveries and probes together. An attempt may take 15 s even

@@ -1,4 +1,5 @@
 import type { SecretBox } from '../../platform/crypto.ts';
+import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -119,8 +120,8 @@ export interface DueDelivery extends EventHold {
  */
 export async function lockDueDelivery(db: Db, id: string): Promise<DueDelivery | null> {
   const delivery = await lockDelivery(db, id);
-  const target = delivery && (await readTarget(db, id));
-  if (!target) return null;
+  const [target] = delivery ? await selectTarget(db, { deliveryId: id }) : [];
+  if (!delivery || !target) return null;
   const { url, secret, previousSecret, previousSecretExpiresAt, disabled, deletedAt } = target;
   const { failingSince, consecutiveFailures, holdingSince, ownerHold } = target;
   const { organizationId, environmentId, type, data, redacted, test, createdAt } = target;
@@ -146,8 +147,8 @@ export async function lockDueDelivery(db: Db, id: string): Promise<DueDelivery |
 }
 
 /** Prepared, because the statement runs for every webhook, and planning it takes longer than running it. */
-function readTarget(db: Db, deliveryId: string) {
-  return db
+const selectTarget = compileOnce((db, { deliveryId }: { deliveryId: string }) =>
+  db
     .selectFrom('webhook_deliveries as d')
     .innerJoin('webhook_endpoints as e', 'e.id', 'd.endpoint_id')
     .innerJoin('events as v', 'v.id', 'd.event_id')
@@ -175,9 +176,8 @@ function readTarget(db: Db, deliveryId: string) {
       isSwitchedOff('webhook_deliveries').as('isSwitchedOff'),
     ])
     .where('d.id', '=', deliveryId)
-    .modifyEnd(PREPARED)
-    .executeTakeFirst();
-}
+    .modifyEnd(PREPARED),
+);
 
 /** Starts an attempt if the delivery is due and a slot is free; otherwise returns why not. */
 export function beginAttempt(

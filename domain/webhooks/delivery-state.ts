@@ -1,4 +1,6 @@
 import { sql } from 'kysely';
+import { compileOnce } from '../../platform/database/compile-once.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Event } from '../events/event.entity.ts';
 import type { WebhookDelivery } from './delivery.entity.ts';
@@ -17,8 +19,13 @@ export type DeliveryState = Pick<
 >;
 
 /** Locks the delivery until the transaction ends. */
-export function lockDelivery(db: Db, id: string): Promise<DeliveryState | undefined> {
-  return db
+export async function lockDelivery(db: Db, id: string): Promise<DeliveryState | undefined> {
+  const [delivery] = await selectAndLock(db, { id });
+  return delivery;
+}
+
+const selectAndLock = compileOnce((db, { id }: { id: string }) =>
+  db
     .selectFrom('webhook_deliveries')
     .select([
       'id',
@@ -32,8 +39,8 @@ export function lockDelivery(db: Db, id: string): Promise<DeliveryState | undefi
     ])
     .where('id', '=', id)
     .forUpdate()
-    .executeTakeFirst();
-}
+    .modifyEnd(PREPARED),
+);
 
 /** The fields of a delivery that attempts change. */
 export type DeliveryChange = Partial<

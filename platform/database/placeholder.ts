@@ -1,11 +1,24 @@
-/** Stands for a value while `compileOnce` builds a statement. It can only be bound: nothing can be decided or made of it. */
+/** What Kysely looks for in a value. */
+const LOOKED_FOR = new Set<PropertyKey>([
+  'expression',
+  'expressionType',
+  'isSqlCommentNode',
+  'toOperationNode',
+]);
+
+/**
+ * Stands for a value while `compileOnce` builds a statement. It can only be bound: looking for a property of it, or making text
+ * or JSON of it, is an error. Only whether it is truthy cannot be told.
+ */
 export class Placeholder {
   readonly name: string;
-  readonly #isJson: boolean;
+  private readonly isJson: boolean;
 
   constructor(name: string, isJson = false) {
     this.name = name;
-    this.#isJson = isJson;
+    this.isJson = isJson;
+    // biome-ignore lint/correctness/noConstructorReturn: only a proxy sees which properties are looked for.
+    return new Proxy(this, { has, get });
   }
 
   /** For a column of JSON; `null` is the NULL of SQL. */
@@ -15,14 +28,28 @@ export class Placeholder {
 
   /** What a run of the statement binds. */
   bind(value: unknown): unknown {
-    return this.#isJson && value !== null ? JSON.stringify(value) : value;
+    return this.isJson && value !== null ? JSON.stringify(value) : value;
   }
 
   [Symbol.toPrimitive](): never {
-    throw new Error(`compileOnce: the value ${this.name} can only be bound, or be named as one to decide by`);
+    return refuse(this);
   }
 
   toJSON(): never {
-    return this[Symbol.toPrimitive]();
+    return refuse(this);
   }
+}
+
+function has(placeholder: Placeholder, property: PropertyKey): boolean {
+  return LOOKED_FOR.has(property) ? false : property in placeholder || refuse(placeholder);
+}
+
+function get(placeholder: Placeholder, property: PropertyKey): unknown {
+  return property in placeholder || LOOKED_FOR.has(property) || typeof property === 'symbol'
+    ? placeholder[property as keyof Placeholder]
+    : refuse(placeholder);
+}
+
+function refuse({ name }: Placeholder): never {
+  throw new Error(`compileOnce: the value ${name} can only be bound, or be named as one to decide by`);
 }

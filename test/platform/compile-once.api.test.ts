@@ -62,6 +62,18 @@ describe('a statement that is compiled once', () => {
     await expect(byJson(database.db, { name: 'Ada' })).rejects.toThrow(reason);
   });
 
+  test.each<[string, (data: { name?: string; size?: number }) => boolean]>([
+    ['has', (data) => 'size' in data],
+    ['reads', (data) => data.size === 1],
+  ])('cannot be built from what an object %s', async (_does, decide) => {
+    const select = compileOnce((db, { data }: { data: { name?: string; size?: number } }) =>
+      db.selectNoFrom(sql<number>`${decide(data) ? 1 : 2}::int`.as('value')),
+    );
+    await expect(select(database.db, { data: { size: 1 } })).rejects.toThrow(
+      'the value data can only be bound',
+    );
+  });
+
   test('keeps at most 64 shapes, and still runs in others', async () => {
     let built = 0;
     const select = compileOnce(
