@@ -96,6 +96,22 @@ async function countRows(
   return counts;
 }
 
+/** Tables with rows of the organization that expire within the hour, so that a sweep of another test deletes them. */
+async function findExpiring(organizationId: string): Promise<string[]> {
+  const { rows: tables } = await owner.query<{ name: string }>(`
+    select table_name as name from information_schema.columns where table_schema = 'public'
+    and column_name in ('expires_at', 'org_id') group by 1 having count(*) = 2 order by 1`);
+  const expiring: string[] = [];
+  for (const { name } of tables) {
+    const { rows } = await owner.query(
+      `select from "${name}" where org_id = $1 and expires_at < now() + interval '1 hour' limit 1`,
+      [organizationId],
+    );
+    if (rows.length > 0) expiring.push(name);
+  }
+  return expiring;
+}
+
 /** Tables in which the text appears in any column. */
 async function findText(text: string): Promise<string[]> {
   const { rows: tables } = await owner.query<{ name: string }>(
@@ -127,6 +143,7 @@ describe('purging an organization', () => {
   let deletionId: string;
   beforeAll(async () => {
     [purged, other] = await Promise.all([arrange(), arrange()]);
+    expect(await findExpiring(other.organizationId)).toEqual([]);
     otherBefore = await countRows(other.organizationId, { except: SWEPT_TABLES });
     // Without rows everywhere, the tests below could not fail.
     const before = await countRows(purged.organizationId, { except: SWEPT_TABLES });

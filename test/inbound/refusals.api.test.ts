@@ -210,7 +210,7 @@ test('refusals are deleted after 30 days', async () => {
   refusals.record(blocked(inbox.email));
   await refusals.close();
   expect(await listed(organization.token)).toHaveLength(1);
-  expect(await deleteExpiredRefusals(database)).toBeGreaterThan(0);
+  await deleteExpiredRefusals(database);
   expect(await listed(organization.token)).toEqual([]);
 });
 

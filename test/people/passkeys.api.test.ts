@@ -601,7 +601,7 @@ describe('the sweep of sign-ins', () => {
       app.worker,
       sql`update mfa_challenges set expires_at = now() - interval '1 second' where user_id = ${account.userId}`,
     );
-    expect(await purgeSignIns(app.worker)).toBeGreaterThanOrEqual(2);
+    await purgeSignIns(app.worker);
     const left = await query<{ hash: Buffer }>(
       app.worker,
       sql`select challenge_hash as hash from webauthn_challenges where user_id = ${account.userId}`,

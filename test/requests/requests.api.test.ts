@@ -231,7 +231,7 @@ describe('GET /requests', () => {
       ).map(({ id }) => id);
     expect((await stored()).sort()).toEqual([old.id, young.id].sort());
     expect((await calls(token, 1)).map(({ id }) => id)).toEqual([young.id]);
-    expect(await deleteExpiredRequests(app.worker)).toBeGreaterThanOrEqual(1);
+    await deleteExpiredRequests(app.worker);
     expect(await stored()).toEqual([young.id]);
   });
 

@@ -344,7 +344,7 @@ describe('an SSO configuration', () => {
       app.worker,
       sql`update sso_attempts set created_at = now() - interval '8 days' where configuration_id = ${id}`,
     );
-    expect(await purgeSsoAttempts(app.worker)).toBeGreaterThanOrEqual(20);
+    await purgeSsoAttempts(app.worker);
     expect(await readAttempts(app, organization.token, id)).toEqual([]);
     forger.state.metadata = {};
     await new Browser(app).start(organization.organizationId);

@@ -23,7 +23,10 @@ export interface RichOrganizationOptions {
   attachments?: { filename: string; bytes: Buffer }[];
 }
 
-const HOUR = '2026-11-20T10:00:00.000Z';
+/** Yesterday, so that no sweep finds a row too old, on whatever day the tests run. */
+const DAY = new Date(Date.now() - 86_400_000).toISOString().slice(0, 'YYYY-MM-DD'.length);
+const HOUR = `${DAY}T10:00:00.000Z`;
+const NEXT_HOUR = `${DAY}T11:00:00.000Z`;
 const NAMES = ['Übersicht 令和 📎.pdf', '../../etc/passwd', 'CON', ''];
 
 /** Runs `work` as the owner of the schema, who bypasses all policies. */
@@ -63,7 +66,7 @@ export async function createRichOrganization(
   ] as [string, string, string, string, string, string];
   const messageIds: string[] = [];
   const ownerEmail = `owner@${marker}.test`;
-  const now = '2026-11-20T10:20:30.120Z';
+  const now = `${DAY}T10:20:30.120Z`;
   const stamps = { created_at: now, updated_at: now };
   const org = { org_id: organizationId };
 
@@ -234,7 +237,7 @@ export async function createRichOrganization(
     await insert('usage_counters', {
       ...org,
       counter: 'messages_sent',
-      period_start: '2026-11-01T00:00:00.000Z',
+      period_start: `${DAY.slice(0, 'YYYY-MM'.length)}-01T00:00:00.000Z`,
       amount: 41,
     });
     await insert('usage_hours', { ...org, counter: 'messages_sent', hour: HOUR, amount: 40 });
@@ -248,7 +251,7 @@ export async function createRichOrganization(
       at: now,
     });
     // Deltas of an hour that already has a row, and of one that has none.
-    for (const at of [now, '2026-11-20T11:00:00.000Z'])
+    for (const at of [now, NEXT_HOUR])
       await insert('usage_deltas', { ...org, counter: 'messages_sent', at, amount: 1 });
     // Not in the order of their ids, so that messages and environments are ordered differently.
     for (const environmentId of [sandboxId, productionId]) {
@@ -268,7 +271,7 @@ export async function createRichOrganization(
       const counted = { ...within, hour: HOUR, sent: 3, delivered: 2, attempted: 3 };
       for (const subject of ['', inboxId, `${marker}.test`])
         await insert('metric_hours', { ...counted, subject });
-      for (const hour of [HOUR, '2026-11-20T11:00:00.000Z'])
+      for (const hour of [HOUR, NEXT_HOUR])
         await insert('metric_deltas', { ...within, inbox_id: inboxId, hour, bounced: 1 });
       const draftId = ids('draft');
       await insert('drafts', {
@@ -414,15 +417,18 @@ export async function createRichOrganization(
   return { organizationId, marker, keyId, ownerEmail, messageIds, objects };
 }
 
-/** Adds a row to each table that exports omit, except those filled by triggers. */
+/**
+ * Adds a row to each table that exports omit, except those filled by triggers. None has expired: sweeps of other tests
+ * delete expired rows at any time.
+ */
 export async function addInternalRows(organizationId: string): Promise<void> {
   const statements = [
     `insert into address_claims (email, org_id, inbox_id) select email, org_id, id from inboxes where org_id = $1`,
     `insert into released_slugs (slug, org_id, released_at) select 'former-' || id, id, now() from organizations where id = $1`,
     `insert into impersonations (id, org_id, staff_id, staff_session_id, token_hash, allows_write, reason, ip, request_id,
        expires_at, ended_at, reported_at, created_at)
-     select 'imp' || substr(id, 4), id, 'usr_x', 'ses_x', sha256(id::bytea), false, 'x', '192.0.2.1', 'req_x', now(), now(),
-       now(), now() from organizations where id = $1`,
+     select 'imp' || substr(id, 4), id, 'usr_x', 'ses_x', sha256(id::bytea), false, 'x', '192.0.2.1', 'req_x',
+       now() + interval '1 day', now(), now(), now() from organizations where id = $1`,
     `insert into impersonated_operations (impersonation_id, operation, resource_id, org_id, is_change, calls, created_at)
      select id, 'messages.get', 'x', org_id, false, 1, now() from impersonations where org_id = $1`,
     `insert into inbox_credentials (inbox_id, org_id, password_hash, rotated_at)
@@ -487,7 +493,7 @@ export async function addInternalRows(organizationId: string): Promise<void> {
      select 'sso' || substr(id, 4), id, 'oidc', 'Test', '{}', 'viewer', now(), now() from organizations where id = $1`,
     `insert into sso_transactions (token_hash, org_id, configuration_id, configuration_version, purpose, browser_hash,
        redirect_to, expires_at, created_at)
-     select sha256(id::bytea), org_id, id, 1, 'login', '\\x00', '/account', now(), now()
+     select sha256(id::bytea), org_id, id, 1, 'login', '\\x00', '/account', now() + interval '1 day', now()
      from sso_configurations where org_id = $1`,
     `insert into sso_providers (id, org_id, type, issuer, certificates, created_at)
      select 'ssp' || substr(id, 4), org_id, 'oidc', 'x', '{}', now() from sso_configurations where org_id = $1`,
@@ -495,7 +501,7 @@ export async function addInternalRows(organizationId: string): Promise<void> {
      select p.id, 'x', p.org_id, m.user_id, 'x', now(), now()
      from sso_providers p join members m on m.org_id = p.org_id where p.org_id = $1 limit 1`,
     `insert into sso_assertions (configuration_id, assertion_hash, org_id, expires_at)
-     select id, '\\x00', org_id, now() from sso_configurations where org_id = $1`,
+     select id, '\\x00', org_id, now() + interval '1 day' from sso_configurations where org_id = $1`,
     `insert into sso_attempts (id, org_id, configuration_id, purpose, succeeded, checks, created_at)
      select 'sat' || substr(id, 4), org_id, id, 'login', true, '[]', now()
      from sso_configurations where org_id = $1`,

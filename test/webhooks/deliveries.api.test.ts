@@ -777,7 +777,7 @@ test('the purge deletes events past their retention with their deliveries and at
     app.worker,
     sql`update webhook_deliveries set event_id = ${oldEvent} where id = ${oldDelivery?.id}`,
   );
-  expect(await purgeEvents(app.worker, 30)).toBeGreaterThanOrEqual(1);
+  await purgeEvents(app.worker, 30);
   expect((await deliveriesOf(arranged)).map(({ id }) => id)).toEqual([newDelivery?.id]);
   const attempts = await countRows(
     app.worker.db
