@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Database, Presumption } from '../../platform/database/database.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-addresses.ts';
@@ -190,5 +191,6 @@ const selectKey = compileOnce((db, { tokenHash, environmentId, resourceId }: Key
       sql<boolean | null>`expires_at <= now()`.as('isExpired'),
       sql<boolean | null>`last_used_at > now() - interval '1 minute'`.as('isRecentlyUsed'),
       'is_previous as isPrevious',
-    ]);
+    ])
+    .modifyEnd(PREPARED);
 });

@@ -1,6 +1,7 @@
 import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import { compileOnce } from '../../platform/database/compile-once.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -138,7 +139,8 @@ const selectDraftAttachments = compileOnce((db, { draftId }: { draftId: string }
     .selectFrom('attachments')
     .select(columnsOf(AttachmentEntity))
     .where('draft_id', '=', draftId)
-    .orderBy('position'),
+    .orderBy('position')
+    .modifyEnd(PREPARED),
 );
 
 /**

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import { compileOnce } from '../../platform/database/compile-once.ts';
 import { json } from '../../platform/database/json.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { columnsWithin, type Scope } from '../identity/scope.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
@@ -28,7 +29,8 @@ const selectAndLock = compileOnce((db, where: DraftPlace & { id: string }) =>
     .selectFrom('drafts')
     .select(columnsOf(DraftEntity))
     .where((eb) => eb.and(where))
-    .forUpdate(),
+    .forUpdate()
+    .modifyEnd(PREPARED),
 );
 
 /**
@@ -71,7 +73,8 @@ const insert = compileOnce((db, draft: Draft) =>
       ...contentOf(draft),
       ...stateOf(draft),
     })
-    .returning(columnsOf(DraftEntity)),
+    .returning(columnsOf(DraftEntity))
+    .modifyEnd(PREPARED),
 );
 
 /**
@@ -95,7 +98,8 @@ const update = compileOnce(
       .updateTable('drafts')
       .set({ ...(withContent ? contentOf(draft) : {}), ...stateOf(draft), updated_at: sql`now()` })
       .where('id', '=', draft.id)
-      .returning(columnsOf(DraftEntity)),
+      .returning(columnsOf(DraftEntity))
+      .modifyEnd(PREPARED),
   ['withContent'],
 );
 

@@ -1,5 +1,6 @@
 import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import { compileOnce } from '../../platform/database/compile-once.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { inboxSuspended } from '../identity/authentication.ts';
@@ -93,5 +94,6 @@ const selectInbox = compileOnce(
       .select(columnsOf(InboxEntity))
       .where('id', '=', values.inboxId)
       .where('org_id', '=', values.organizationId)
-      .where('env_id', '=', values.environmentId),
+      .where('env_id', '=', values.environmentId)
+      .modifyEnd(PREPARED),
 );

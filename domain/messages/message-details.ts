@@ -1,6 +1,7 @@
 import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import { compileOnce } from '../../platform/database/compile-once.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AttachmentEntity } from '../attachments/attachment.entity.ts';
 import { MessageEntity, RecipientEntity } from './message.entity.ts';
@@ -62,7 +63,8 @@ const selectRecipients = compileOnce((db, { messageIds }: { messageIds: readonly
     .selectFrom('message_recipients')
     .select(columnsOf(RecipientEntity))
     .where('message_id', '=', anyOf(messageIds))
-    .orderBy('position'),
+    .orderBy('position')
+    .modifyEnd(PREPARED),
 );
 
 /** Of all messages, each in order. */
@@ -79,5 +81,6 @@ const selectAttachments = compileOnce((db, { messageIds }: { messageIds: readonl
     .selectFrom('attachments')
     .select(columnsOf(AttachmentEntity))
     .where('message_id', '=', anyOf(messageIds))
-    .orderBy('position'),
+    .orderBy('position')
+    .modifyEnd(PREPARED),
 );

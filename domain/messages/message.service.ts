@@ -4,6 +4,7 @@ import { columnsOf } from '../../platform/database/columns-of.ts';
 import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { escapeLike } from '../../platform/database/escape-like.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { type CursorKey, type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
@@ -74,7 +75,8 @@ const selectWholeMessage = compileOnce(
       .select(WHOLE_MESSAGE)
       .$if(values.withAllLinks, (query) => query.select('all_links as allLinks'))
       .where('id', '=', values.messageId)
-      .where((eb) => eb.and(columnsWithin(values))),
+      .where((eb) => eb.and(columnsWithin(values)))
+      .modifyEnd(PREPARED),
   ['withAllLinks'],
 );
 

@@ -1,6 +1,7 @@
 import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import { compileOnce } from '../../platform/database/compile-once.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { columnsWithin, type Place, placeOf, type Scope } from '../identity/scope.ts';
 import { type Thread, ThreadEntity } from './thread.entity.ts';
@@ -55,7 +56,8 @@ const selectThread = compileOnce((db, values: Place & { id: string }) =>
     .selectFrom('threads')
     .select(columnsOf(ThreadEntity))
     .where('id', '=', values.id)
-    .where((eb) => eb.and(columnsWithin(values))),
+    .where((eb) => eb.and(columnsWithin(values)))
+    .modifyEnd(PREPARED),
 );
 
 /**

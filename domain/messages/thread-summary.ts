@@ -85,7 +85,7 @@ export async function addToThread(
   const summary = isHidden(message.labels) ? null : addMessage(thread, message, correspondents, at);
   const added = { ...thread, ...summary };
   if (isNew) await insertThread(db, added);
-  else if (summary) await updateSummary(db, thread.id, summary);
+  else if (summary) await updateSummary(db, { id: thread.id, ...summary });
   return added;
 }
 
@@ -153,13 +153,13 @@ const insertThread = compileOnce((db, thread: Thread) =>
     .modifyEnd(PREPARED),
 );
 
-async function updateSummary(db: Db, threadId: string, summary: Summary): Promise<void> {
-  await db
+const updateSummary = compileOnce((db, { id, ...summary }: Summary & Pick<Thread, 'id'>) =>
+  db
     .updateTable('threads')
     .set({ ...toColumns(summary), updated_at: sql`now()` })
-    .where('id', '=', threadId)
-    .execute();
-}
+    .where('id', '=', id)
+    .modifyEnd(PREPARED),
+);
 
 /** Changes other columns of a thread than its summary. @returns false if the thread no longer exists. */
 export async function changeThread(

@@ -1,10 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type InsertObject, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import { anyOf } from '../database/any-of.ts';
+import { compileOnce } from '../database/compile-once.ts';
 import type { Database, Transaction } from '../database/database.ts';
-import { json } from '../database/json.ts';
-import type { Tables } from '../database/tables.ts';
+import type { JsonParameter } from '../database/json.ts';
+import { PREPARED } from '../database/prepared.ts';
 import { activeTraceparent } from '../tracing/span.ts';
 import { createDispatcher, type DispatcherOptions, priorityOf } from './dispatcher.ts';
 import type { OutboxCommand } from './outbox-command.ts';
@@ -115,11 +116,11 @@ export function createOutbox(options: OutboxOptions): Outbox {
         ...(traceparent ? { traceparent } : {}),
       };
       const row = insertLater(transaction, {
-        org_id: organizationId,
-        command: json(traced),
-        task_queue: traced.start?.taskQueue ?? null,
+        organizationId,
+        command: traced,
+        taskQueue: traced.start?.taskQueue ?? null,
         priority: priorityOf(traced),
-        available_at: new Date(Date.now() + FIRST_SWEEP_AFTER_MS),
+        availableAt: new Date(Date.now() + FIRST_SWEEP_AFTER_MS),
       });
       transaction.afterCommit(() => {
         const { id } = row;
@@ -215,8 +216,14 @@ function createOwnRows({ database, logger, renewIntervalMs = RENEW_INTERVAL_MS }
   };
 }
 
-type NewRow = InsertObject<Tables, 'outbox'>;
-/** A statement has at most 65,535 parameters; deleting an inbox cancels all its queued sends in one transaction. */
+interface NewRow {
+  organizationId: string;
+  command: OutboxCommand;
+  taskQueue: string | null;
+  priority: number;
+  availableAt: Date;
+}
+/** Of one statement: deleting an inbox cancels all its queued sends in one transaction. */
 const INSERT_BATCH_SIZE = 1_000;
 /** The row's id, once it is inserted. */
 type InsertedRow = { id?: number };
@@ -229,8 +236,8 @@ function createBatchedInsert(): (transaction: Transaction, row: NewRow) => Inser
     const { rows, inserted } = batches.get(transaction) ?? { rows: [], inserted: [] };
     batches.delete(transaction);
     for (let start = 0; start < rows.length; start += INSERT_BATCH_SIZE) {
-      const values = rows.slice(start, start + INSERT_BATCH_SIZE);
-      const ids = await transaction.db.insertInto('outbox').values(values).returning('id').execute();
+      const batch = rows.slice(start, start + INSERT_BATCH_SIZE);
+      const ids = await insertCommands(transaction.db, { rows: JSON.stringify(batch) });
       for (const [index, { id }] of ids.entries()) Object.assign(inserted[start + index] ?? {}, { id });
     }
   }
@@ -248,6 +255,26 @@ function createBatchedInsert(): (transaction: Transaction, row: NewRow) => Inser
     return inserted;
   };
 }
+
+/** `rows`: JSON of {@link NewRow}s. Returns the ids in their order. */
+const insertCommands = compileOnce((db, { rows }: { rows: string }) =>
+  db
+    .insertInto('outbox')
+    .columns(['org_id', 'command', 'task_queue', 'priority', 'available_at'])
+    .expression(
+      db
+        .selectFrom(
+          sql<
+            Omit<NewRow, 'command'> & { command: JsonParameter<OutboxCommand> }
+          >`jsonb_to_recordset(${rows}::jsonb)`.as<'v'>(
+            sql`v("organizationId" text, command jsonb, "taskQueue" text, priority smallint, "availableAt" timestamptz)`,
+          ),
+        )
+        .select(['v.organizationId', 'v.command', 'v.taskQueue', 'v.priority', 'v.availableAt']),
+    )
+    .returning('id')
+    .modifyEnd(PREPARED),
+);
 
 /** Long enough to collect rows under load, far shorter than `FIRST_SWEEP_AFTER_MS`. */
 const BATCH_DELAY_MS = 50;
