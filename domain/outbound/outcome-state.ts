@@ -226,36 +226,15 @@ const selectParts = compileOnce((db, { messageId }: { messageId: string }) =>
 /** Writes the message, the changed recipients and the newly recorded attempts in one statement. */
 export async function saveOutcomeState(db: Db, state: OutcomeState): Promise<void> {
   const { message, recorded, now } = state;
-  const { id, status, statusDetail, providerMessageId, tracked } = message;
-  const { sentAt, deliveredAt, bouncedAt, complainedAt } = message;
-  await updateAll(db, {
-    id,
-    status,
-    statusDetail,
-    providerMessageId,
-    tracked,
-    sentAt,
-    deliveredAt,
-    bouncedAt,
-    complainedAt,
+  await updateMessage(db, {
+    ...message,
     updatedAt: now,
     changed: changedRecipients(state),
     recorded: JSON.stringify(recorded),
   });
 }
 
-type ChangedMessage = Pick<
-  OutcomeMessage,
-  | 'id'
-  | 'status'
-  | 'statusDetail'
-  | 'providerMessageId'
-  | 'tracked'
-  | 'sentAt'
-  | 'deliveredAt'
-  | 'bouncedAt'
-  | 'complainedAt'
-> & {
+type ChangedMessage = OutcomeMessage & {
   updatedAt: Date;
   /** JSON of {@link OutcomeRecipient}s. */
   changed: string;
@@ -263,7 +242,7 @@ type ChangedMessage = Pick<
   recorded: string;
 };
 
-const updateAll = compileOnce((db, { id, changed, recorded, ...message }: ChangedMessage) =>
+const updateMessage = compileOnce((db, { id, changed, recorded, ...message }: ChangedMessage) =>
   withChangedRecipients(db, { id, changed })
     .with('recorded', (query) =>
       query

@@ -283,7 +283,7 @@ interface NewMessage {
 /** Inserts the message, its recipients and its Message-ID in one statement. The other columns have their defaults. */
 async function insertMessage(db: Db, { message, recipients, isIdRecorded }: NewMessage): Promise<void> {
   const { rfcMessageId } = message;
-  await insert(db, {
+  await insertWithRecipients(db, {
     ...message,
     recipients: JSON.stringify(recipients.map(({ position, field, email }) => ({ position, field, email }))),
     recordedIdHash: isIdRecorded || rfcMessageId === null ? null : hashMessageId(rfcMessageId),
@@ -297,7 +297,7 @@ interface MessageValues extends WholeMessage {
   recordedIdHash: string | null;
 }
 
-const insert = compileOnce((db, { recipients, recordedIdHash, ...message }: MessageValues) =>
+const insertWithRecipients = compileOnce((db, { recipients, recordedIdHash, ...message }: MessageValues) =>
   db
     .with('recipients', (query) =>
       query

@@ -82,17 +82,18 @@ export async function ensureMimeStored(
   const stored = await sources.explain(() =>
     storeBuilt(storage, rawKey, { message, attachments, key, sources }),
   );
-  await saveKey(database.db, { id: message.id, rawKey, sizeBytes: stored.sizeBytes });
+  await saveRawKey(database.db, { id: message.id, rawKey, sizeBytes: stored.sizeBytes });
   return { rawKey, ...stored };
 }
 
-const saveKey = compileOnce((db, { id, rawKey, sizeBytes }: Pick<Message, 'id' | 'rawKey' | 'sizeBytes'>) =>
-  db
-    .updateTable('messages')
-    .set({ raw_key: rawKey, size_bytes: sizeBytes })
-    .where('id', '=', id)
-    .where('raw_key', 'is', null)
-    .modifyEnd(PREPARED),
+const saveRawKey = compileOnce(
+  (db, { id, rawKey, sizeBytes }: Pick<Message, 'id' | 'rawKey' | 'sizeBytes'>) =>
+    db
+      .updateTable('messages')
+      .set({ raw_key: rawKey, size_bytes: sizeBytes })
+      .where('id', '=', id)
+      .where('raw_key', 'is', null)
+      .modifyEnd(PREPARED),
 );
 
 interface SubmittedMime {

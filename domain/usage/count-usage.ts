@@ -97,7 +97,7 @@ const count = compileOnce((db, change: CountedChange) => {
 });
 
 interface CountedChange extends UsageChange, Period {
-  /** The counter alone. */
+  /** The counter alone: a statement that is compiled once binds whole values. */
   resources: readonly UsageCounter[];
 }
 

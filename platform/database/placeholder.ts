@@ -8,7 +8,7 @@ const LOOKED_FOR = new Set<PropertyKey>([
 
 /**
  * Stands for a value while `compileOnce` builds a statement. It can only be bound: looking for a property of it, or making text
- * or JSON of it, is an error. Only whether it is truthy cannot be told.
+ * or JSON of it, is an error. Code that compares it, or asks whether it is truthy, goes unnoticed.
  */
 export class Placeholder {
   readonly name: string;

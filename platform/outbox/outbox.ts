@@ -256,7 +256,7 @@ function createBatchedInsert(): (transaction: Transaction, row: NewRow) => Inser
   };
 }
 
-/** `rows`: JSON of {@link NewRow}s. Returns the ids in their order. */
+/** `rows`: JSON of {@link NewRow}s. Inserts them in their order, and returns the ids in it. */
 const insertCommands = compileOnce((db, { rows }: { rows: string }) =>
   db
     .insertInto('outbox')
@@ -265,12 +265,14 @@ const insertCommands = compileOnce((db, { rows }: { rows: string }) =>
       db
         .selectFrom(
           sql<
-            Omit<NewRow, 'command'> & { command: JsonParameter<OutboxCommand> }
-          >`jsonb_to_recordset(${rows}::jsonb)`.as<'v'>(
-            sql`v("organizationId" text, command jsonb, "taskQueue" text, priority smallint, "availableAt" timestamptz)`,
+            Omit<NewRow, 'command'> & { command: JsonParameter<OutboxCommand>; position: number }
+          >`rows from (jsonb_to_recordset(${rows}::jsonb) as ("organizationId" text, command jsonb, "taskQueue" text,
+            priority smallint, "availableAt" timestamptz)) with ordinality`.as<'v'>(
+            sql`v("organizationId", command, "taskQueue", priority, "availableAt", position)`,
           ),
         )
-        .select(['v.organizationId', 'v.command', 'v.taskQueue', 'v.priority', 'v.availableAt']),
+        .select(['v.organizationId', 'v.command', 'v.taskQueue', 'v.priority', 'v.availableAt'])
+        .orderBy('v.position'),
     )
     .returning('id')
     .modifyEnd(PREPARED),

@@ -122,12 +122,15 @@ describe('the health of the service', () => {
       sql`update processes set last_seen_at = now() - interval '2 minutes' where name = 'crashed' returning id`,
     );
     expect(await names()).not.toContain('crashed');
-    expect(await purgeProcesses(app.worker)).toBe(0);
+    const stored = () => query(app.worker, sql`select from processes where name = 'crashed'`);
+    await purgeProcesses(app.worker);
+    expect(await stored()).toHaveLength(1);
     await query(
       app.worker,
       sql`update processes set last_seen_at = now() - interval '2 hours' where name = 'crashed' returning id`,
     );
-    expect(await purgeProcesses(app.worker)).toBe(1);
+    await purgeProcesses(app.worker);
+    expect(await stored()).toEqual([]);
     await crashed.stop();
   });
 });
