@@ -30,6 +30,11 @@ export async function writeFrame(stream: Writable, type: string, payload?: Uint8
   if (!hasCapacity) await waitForDrain(stream);
 }
 
+/** As {@link writeFrame}, to a process that may die meanwhile: then its output ends, which says so. */
+export async function sendFrame(stream: Writable, type: string, payload?: Uint8Array): Promise<void> {
+  await writeFrame(stream, type, payload).catch(() => undefined);
+}
+
 async function waitForDrain(stream: Writable): Promise<void> {
   const done = new AbortController();
   try {

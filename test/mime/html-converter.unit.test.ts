@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { constants, getPriority } from 'node:os';
 import { resolve } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { createHtmlConverter } from '../../domain/mime/converter/pool.ts';
+import { ConversionStoppedError, createHtmlConverter } from '../../domain/mime/converter/pool.ts';
 import { htmlToText } from '../../domain/mime/html-to-text.ts';
 import { sanitizeHtml } from '../../domain/mime/sanitize-html.ts';
 
@@ -47,6 +47,16 @@ describe('the HTML converter', () => {
     await conversions.sanitize(SMALL, OPTIONS).then(() => finished.push('small'));
     await large;
     expect(finished).toEqual(['small', 'large']);
+  });
+
+  test('is unavailable if its process dies', async () => {
+    const dying = createHtmlConverter({
+      entry: resolve(import.meta.dirname, 'dying-process.ts'),
+      processes: 1,
+    });
+    for (let run = 0; run < 5; run += 1)
+      await expect(dying.forOrganization('org_1').toText(LARGE)).rejects.toThrow(ConversionStoppedError);
+    await dying.close();
   });
 
   test('yields the processor to other processes', async () => {

@@ -9,7 +9,7 @@ import {
   type TimeLimit,
 } from '../../../platform/child-pool.ts';
 import { AppError } from '../../../platform/errors.ts';
-import { readFrames, writeFrame } from '../../../platform/frames.ts';
+import { readFrames, sendFrame } from '../../../platform/frames.ts';
 import { FRAME } from './child.ts';
 import type { FileName } from './detect-format.ts';
 import type { FileText } from './read-file.ts';
@@ -101,9 +101,8 @@ interface Job {
 async function runJob(child: Child, { name, bytes, timeLimit }: Job): Promise<ReadFile> {
   const limit = limitTime(child, timeLimit);
   try {
-    await writeFrame(child.input, FRAME.name, Buffer.from(JSON.stringify(name)));
-    // A process that dies meanwhile ends its output.
-    await writeFrame(child.input, FRAME.source, bytes).catch(() => {});
+    await sendFrame(child.input, FRAME.name, Buffer.from(JSON.stringify(name)));
+    await sendFrame(child.input, FRAME.source, bytes);
     const { value: frame } = await readFrames(child.output).next();
     if (frame) return JSON.parse(frame.payload.toString()) as FileText;
     await pause(REASON_DELAY_MS);

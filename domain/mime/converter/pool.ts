@@ -1,6 +1,6 @@
 import { type Child, createChildPool, limitTime } from '../../../platform/child-pool.ts';
 import { AppError } from '../../../platform/errors.ts';
-import { type Frame, readFrames, writeFrame } from '../../../platform/frames.ts';
+import { type Frame, readFrames, sendFrame } from '../../../platform/frames.ts';
 import { MAX_HTML_CHARACTERS } from '../html-to-text.ts';
 import type { NewTextOptions } from '../new-text.ts';
 import type { SanitizeOptions } from '../sanitize-html.ts';
@@ -71,8 +71,8 @@ export function createHtmlConverter({ entry, processes }: HtmlConverterOptions):
       framesOf.set(child, frames);
       const limit = limitTime(child, TIME_LIMIT);
       try {
-        await writeFrame(child.input, FRAME.conversion, Buffer.from(JSON.stringify(conversion)));
-        await writeFrame(child.input, FRAME.source, Buffer.from(source));
+        await sendFrame(child.input, FRAME.conversion, Buffer.from(JSON.stringify(conversion)));
+        await sendFrame(child.input, FRAME.source, Buffer.from(source));
         const { value: frame } = await frames.next();
         if (frame) return frame.payload.toString();
         throw new ConversionStoppedError(child.killReason ?? 'the process ended');

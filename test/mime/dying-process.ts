@@ -1,0 +1,2 @@
+/** A process that dies before it has read its input. */
+process.exit(1);
