@@ -23,6 +23,8 @@ export interface ChildPoolOptions {
    * long.
    */
   maxProcesses: number;
+  /** Start a process ahead of the next job, which then need not wait for its start: seconds on a busy machine. Default: false. */
+  keepsSpare?: boolean;
   /** Jobs of an organization that run at the same time, even if more processes are free. Default: no limit. */
   maxPerOrganization?: number;
   /** A child is replaced after this many jobs, or after a job that leaves it above half of `maxResidentBytes`. */
@@ -107,10 +109,12 @@ interface Worker extends Child {
 
 export function createChildPool(options: ChildPoolOptions): ChildPool {
   const { name, maxProcesses, maxPerOrganization, maxJobsPerProcess, maxResidentBytes } = options;
-  const slots = createFairShare({ name, capacity: maxProcesses, reserve: thirdOf(maxProcesses) });
+  const reserve = thirdOf(maxProcesses);
+  const slots = createFairShare({ name, capacity: maxProcesses, reserve });
   const idle: Worker[] = [];
   const alive = new Set<Worker>();
   const jobs = { busy: 0, waiting: 0 };
+  let isClosed = false;
 
   const holderOf = (id: string): Holder => ({
     ...organizationHolder(id),
@@ -128,16 +132,27 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
     return worker;
   }
 
+  function startSpare(): void {
+    if (!options.keepsSpare || isClosed || idle.length > 0 || alive.size >= maxProcesses + reserve) return;
+    const worker = start();
+    setKeepsParentAlive(worker.process, false);
+    idle.push(worker);
+  }
+
   async function returnToPool(worker: Worker): Promise<void> {
     const residentBytes = await readResidentBytes(worker.process.pid);
     if (!alive.has(worker) || worker.killReason !== undefined) return;
     const isWornOut = worker.jobs >= maxJobsPerProcess || residentBytes > maxResidentBytes / 2;
-    if (isWornOut || idle.length >= maxProcesses) worker.input.end();
-    else {
+    if (isWornOut || idle.length >= maxProcesses + reserve) {
+      worker.input.end();
+      startSpare();
+    } else {
       setKeepsParentAlive(worker.process, false);
       idle.push(worker);
     }
   }
+
+  startSpare();
 
   return {
     async run(organizationId, job, signal) {
@@ -149,6 +164,7 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
         });
       jobs.busy += 1;
       const worker = idle.pop() ?? start();
+      startSpare();
       worker.jobs += 1;
       setKeepsParentAlive(worker.process, true);
       const stopEnforcing = enforceMemoryLimit(worker, maxResidentBytes);
@@ -167,6 +183,7 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
     },
     usage: () => ({ ...jobs, idle: idle.length }),
     async close() {
+      isClosed = true;
       const ended = [...alive].map(({ process }) => once(process, 'exit'));
       for (const worker of alive) {
         // Otherwise a program that waits for nothing else would end before this promise is settled.

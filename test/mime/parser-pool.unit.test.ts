@@ -9,6 +9,7 @@ import {
   type ParserPool,
   type ParserPoolOptions,
 } from '../../domain/mime/parser/pool.ts';
+import { eventually } from '../support/eventually.ts';
 
 const ENTRY = resolve(import.meta.dirname, '../../workers/mail-parser.ts');
 const MISBEHAVING = join(import.meta.dirname, 'misbehaving-parser.ts');
@@ -62,6 +63,15 @@ describe('the parser pool', () => {
       { filename: 'f', storageKey: 'key-0', stored: { sizeBytes: 3 } },
       { filename: 'f', storageKey: 'key-1', stored: { sizeBytes: 3_000_000 } },
     ]);
+  });
+
+  test('starts a process ahead of the next message', async () => {
+    const warm = open({ entry: MISBEHAVING, processes: 1 });
+    expect(warm.usage()).toEqual({ busy: 0, idle: 1, waiting: 0 });
+    const parsing = warm.parse(Readable.from([Buffer.from('sleep')]), { organizationId: 'org_1', storeFile });
+    await eventually(() => expect(warm.usage()).toEqual({ busy: 1, idle: 1, waiting: 0 }));
+    await parsing;
+    expect(warm.usage()).toEqual({ busy: 0, idle: 2, waiting: 0 });
   });
 
   test('keeps concurrent messages apart', async () => {

@@ -4,7 +4,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { type Child, type ChildPool, createChildPool, type PoolUsage } from '../../../platform/child-pool.ts';
 import { storableJson, storableText } from '../../../platform/database/storable.ts';
 import { AppError } from '../../../platform/errors.ts';
-import { type Frame, readFrames, writeFrame } from '../../../platform/frames.ts';
+import { type Frame, readFrames, sendFrame } from '../../../platform/frames.ts';
 import type { StoredObject } from '../../../platform/storage.ts';
 import type { FoundInvite } from '../invites/find-invites.ts';
 import { type MessageFindings, NO_FINDINGS } from '../message-findings.ts';
@@ -97,6 +97,7 @@ export function createParserPool(options: ParserPoolOptions): ParserPool {
     entry: options.entry,
     nodeOptions: NODE_OPTIONS,
     maxProcesses: options.processes,
+    keepsSpare: true,
     maxJobsPerProcess: MAX_JOBS_PER_PROCESS,
     maxResidentBytes: options.maxResidentBytes ?? MAX_RESIDENT_BYTES,
   });
@@ -206,14 +207,11 @@ async function runJob(job: ParseJob, raw: Readable, options: ParseJobOptions): P
   }
 }
 
-/**
- * Sends the message to the parser, with backpressure. Ignores write errors, because `receiveResult` detects a
- * terminated parser.
- */
+/** Sends the message to the parser, with backpressure. `receiveResult` notices if the parser dies. */
 async function sendSource({ child, limits }: ParseJob, raw: Readable, stop: AbortSignal): Promise<void> {
   const source = raw[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   const write = async (type: string, bytes?: Buffer) => {
-    await writeFrame(child.input, type, bytes).catch(() => {});
+    await sendFrame(child.input, type, bytes);
     limits.recordProgress();
   };
   for (;;) {
