@@ -92,9 +92,8 @@ export function buildDeliveryStart(delivery: DeliveryStartInput): StartCommand {
     workflowType: DELIVER_WEBHOOK,
     workflowId: deliverWebhookWorkflowId(delivery.id, delivery.generation),
     taskQueue: WEBHOOKS_QUEUE,
-    input: { deliveryId: delivery.id, generation: delivery.generation },
-    // A hanging endpoint must not delay deliveries to others.
-    priority: { priorityKey: PRIORITY.default, fairnessKey: delivery.endpointId },
+    input: { deliveryId: delivery.id, generation: delivery.generation, endpointId: delivery.endpointId },
+    priority: { priorityKey: PRIORITY.default, fairnessKey: delivery.organizationId },
     searchAttributes: {
       OrgId: delivery.organizationId,
       EnvId: delivery.environmentId,

@@ -238,7 +238,7 @@ export function buildProbeStart(endpoint: ProbedEndpoint): StartCommand {
     workflowId: probeEndpointWorkflowId(endpoint.id, endpoint.probeGeneration),
     taskQueue: WEBHOOKS_QUEUE,
     input: { endpointId: endpoint.id, generation: endpoint.probeGeneration },
-    priority: { priorityKey: PRIORITY.default, fairnessKey: endpoint.id },
+    priority: { priorityKey: PRIORITY.default, fairnessKey: endpoint.organizationId },
     searchAttributes: {
       OrgId: endpoint.organizationId,
       EnvId: endpoint.environmentId,

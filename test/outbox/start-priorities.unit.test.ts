@@ -47,9 +47,9 @@ test.each<[string, StartCommand, string, number, string]>([
     buildProbeStart({ ...place, id: 'whe_1', probeGeneration: 1 }),
     'webhooks',
     3,
-    'whe_1',
+    'org_1',
   ],
-  ['a webhook delivery', buildDeliveryStart(delivery), 'webhooks', 3, 'whe_1'],
+  ['a webhook delivery', buildDeliveryStart(delivery), 'webhooks', 3, 'org_1'],
 ])('%s has its queue, priority and fairness key', (_name, start, taskQueue, priorityKey, fairnessKey) => {
   expect(start).toMatchObject({ taskQueue, priority: { priorityKey, fairnessKey } });
 });

@@ -118,9 +118,9 @@ describe('a delivery', () => {
     const { endpointId } = (await read()).delivery ?? {};
     expect(commands[0]?.start).toMatchObject({
       taskQueue: 'webhooks',
-      priority: { fairnessKey: endpointId },
-      input: { deliveryId: id, generation: 1 },
-      searchAttributes: { ResourceId: endpointId, Stage: 'delivering' },
+      priority: { fairnessKey: commands[0]?.start?.searchAttributes.OrgId },
+      input: { deliveryId: id, generation: 1, endpointId },
+      searchAttributes: { OrgId: expect.any(String), ResourceId: endpointId, Stage: 'delivering' },
     });
   });
 

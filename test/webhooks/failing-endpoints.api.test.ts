@@ -82,7 +82,7 @@ describe('from its tenth failure in a row an endpoint is failing', () => {
       });
     expect(startedIds(arranged)).toEqual([`webhook-probe/${arranged.endpointId}/1`]);
     expect(arranged.commands[0]?.start).toMatchObject({
-      priority: { fairnessKey: arranged.endpointId },
+      priority: { fairnessKey: arranged.organization.organizationId },
       searchAttributes: {
         OrgId: arranged.organization.organizationId,
         ResourceId: arranged.endpointId,

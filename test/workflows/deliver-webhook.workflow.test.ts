@@ -148,13 +148,31 @@ describe('deliverWebhook', () => {
       const handle = await environment.temporal.client.workflow.start(DELIVER_WEBHOOK, {
         taskQueue: queue,
         workflowId: `webhook/${randomUUID()}`,
-        args: [{ deliveryId: 'whd_1', generation: 2 }],
-        priority: { fairnessKey: 'whe_1' },
+        args: [{ deliveryId: 'whd_1', generation: 2, endpointId: 'whe_1' }],
+        priority: { fairnessKey: 'org_1' },
       });
       await expect(handle.result()).resolves.toBe('delivered');
       await expect(historyLength(handle.workflowId)).resolves.toBe(11);
     });
     expect(calls).toBe(100);
+  });
+
+  test('shares workflow tasks by organization, and attempts by endpoint', async () => {
+    const queue = randomUUID();
+    await environment.withWorker(queue, receiver(1).activities, async () => {
+      const handle = await environment.temporal.client.workflow.start(DELIVER_WEBHOOK, {
+        taskQueue: queue,
+        workflowId: `webhook/${randomUUID()}`,
+        args: [{ deliveryId: 'whd_1', generation: 1, endpointId: 'whe_1' }],
+        priority: { priorityKey: 3, fairnessKey: 'org_1' },
+      });
+      await handle.result();
+      const { events } = await handle.fetchHistory();
+      const keyOf = (type: 'workflowExecutionStarted' | 'activityTaskScheduled') =>
+        events?.map((event) => event[`${type}EventAttributes`]?.priority?.fairnessKey).find(Boolean);
+      expect(keyOf('workflowExecutionStarted')).toBe('org_1');
+      expect(keyOf('activityTaskScheduled')).toBe('whe_1');
+    });
   });
 
   test('cancel cancels the delivery and ends the run', async () => {

@@ -8,6 +8,8 @@ export interface DeliverWebhookInput {
   deliveryId: string;
   /** A late run of an earlier generation does not change the delivery. */
   generation: number;
+  /** The endpoints of an organization share its attempts. */
+  endpointId: string;
 }
 
 /** Signal: attempt now. An attempt in progress finishes first. @param options {@link RetryNowOptions}, which may be missing. */

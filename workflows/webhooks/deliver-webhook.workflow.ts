@@ -1,5 +1,6 @@
 import {
   ActivityCancellationType,
+  type ActivityOptions,
   CancellationScope,
   defineSignal,
   isCancellation,
@@ -17,13 +18,13 @@ import {
   type RetryNowOptions,
 } from './deliver-webhook.contract.ts';
 
-const { attemptDelivery } = proxyActivities<WebhookActivities>({
+const ATTEMPT = {
   // The attempt itself times out after at most 60 s; the rest is for the database.
   startToCloseTimeout: '90 seconds',
   // Cancellation ends an activity's backoff immediately but lets an attempt in progress finish.
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
-});
+} satisfies ActivityOptions;
 const { cancelDelivery } = proxyActivities<WebhookActivities>(DATABASE_STEP);
 
 export const retryNow = defineSignal<[RetryNowOptions?]>(RETRY_DELIVERY_NOW);
@@ -35,7 +36,16 @@ export const cancel = defineSignal(CANCEL_DELIVERY);
  *
  * @returns the final status, for the Temporal UI.
  */
-export async function deliverWebhook({ deliveryId, generation }: DeliverWebhookInput): Promise<string> {
+export async function deliverWebhook({
+  deliveryId,
+  generation,
+  endpointId,
+}: DeliverWebhookInput): Promise<string> {
+  // The run's own key is its organization. A hanging endpoint must not delay attempts at others of its organization either.
+  const { attemptDelivery } = proxyActivities<WebhookActivities>({
+    ...ATTEMPT,
+    priority: { fairnessKey: endpointId },
+  });
   let requested = null as 'retry' | 'cancel' | null;
   let attemptNow = false;
   let attempts = new CancellationScope();
