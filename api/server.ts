@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { createFileReader } from '../domain/attachments/text/file-reader.ts';
@@ -21,6 +20,7 @@ import { createWorkflowRuns } from '../platform/temporal-runs/workflow-runs.ts';
 import { startTracing } from '../platform/tracing/tracing.ts';
 import { PACED_QUEUES, TASK_QUEUES } from '../workflows/task-queues.contract.ts';
 import { buildApp } from './app.ts';
+import { listen } from './listen.ts';
 import { warnOfOtherRpIds } from './people/warn-of-other-rp-ids.ts';
 import { createServices } from './services.ts';
 
@@ -94,14 +94,13 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     metrics,
   });
   await warnOfOtherRpIds(services.passkeyEnrollments, { publicUrl: config.PUBLIC_URL, logger });
-  await app.listen({ host: config.API_HOST, port: config.API_PORT });
-  const { address, port } = app.server.address() as AddressInfo;
-  logger.info({ address, port }, 'the API is listening');
+  const { port, close } = await listen(app, { host: config.API_HOST, port: config.API_PORT });
+  logger.info({ address: config.API_HOST, port }, 'the API is listening');
   const announced = announceProcess(database, { name: 'api', logger });
   return {
     port,
     async stop() {
-      await app.close();
+      await close();
       await announced.stop();
       await outbox.drain();
       await temporal.connection.close();
