@@ -1,5 +1,5 @@
 import type { InboundRoute, TenantRoute } from '../domain/inbound/inbound-routes.ts';
-import { type Holder, organizationHolder } from '../platform/concurrency/fair-share.ts';
+import { type Holder, networkHolder, organizationHolder } from '../platform/concurrency/fair-share.ts';
 import { networkOf } from '../platform/network.ts';
 import { SmtpError } from './smtp-data.ts';
 
@@ -24,7 +24,7 @@ export function largeMessageHolders(
   const inboxes = new Set(tenants.map(({ inboxId }) => inboxId));
   const organizations = new Set(tenants.map(({ organizationId }) => organizationId));
   return [
-    { kind: 'network', id: networkOf(clientIp) },
+    networkHolder(clientIp),
     ...[...inboxes].map((id): Holder => ({ kind: 'inbox', id })),
     ...[...organizations].map(organizationHolder),
   ];

@@ -26,11 +26,13 @@ import type { RecordImpersonatedCall } from '../../domain/impersonation/imperson
 import { isSessionToken } from '../../domain/sessions/session-token.ts';
 import { endOfStaffAccess, type StaffAuthenticator } from '../../domain/staff/staff-authenticator.ts';
 import type { StaffRole, StaffScope } from '../../domain/staff/staff-scope.ts';
+import { createFairShare } from '../../platform/concurrency/fair-share.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { RateLimit, RateLimiter, RateVerdict } from '../../platform/rate-limit/rate-limiter.ts';
 import type { BrowserSession } from './browser-session.ts';
 import type { Caller } from './caller.ts';
+import { holdersOf } from './open-responses.ts';
 import type { RefusedSends } from './refused-sends.ts';
 import { createSignedCallers } from './signed-callers.ts';
 
@@ -135,6 +137,9 @@ export interface AccessOptions {
   resourceMetadataUrl: string;
   limits: { credential: RateLimit; organization: RateLimit; address: RateLimit };
 }
+
+/** Of open responses, at the same time: each checks again with every heartbeat, and a change may concern all of them. */
+const MAX_CONCURRENT_CHECKS = 4;
 
 /** Checks each request for credential, rate limit, suspension and permission, in this order. */
 export function installAccess(app: FastifyInstance, options: AccessOptions): void {
@@ -450,15 +455,21 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     }
   });
 
+  const rechecks = createFairShare({ name: 'checks of credentials', capacity: MAX_CONCURRENT_CHECKS });
   app.decorateRequest('recheckAccess', async function (this: FastifyRequest) {
-    const { permission, staff } = this.routeOptions.config;
-    if (staff) {
-      await authenticateStaff(this, staff);
-      return;
+    const release = await rechecks.acquire({ holders: holdersOf(this) });
+    try {
+      const { permission, staff } = this.routeOptions.config;
+      if (staff) {
+        await authenticateStaff(this, staff);
+        return;
+      }
+      const { scope, suspension } = await authenticate(this);
+      if (suspension) throw suspension;
+      if (permission) requirePermission(scope, permission);
+    } finally {
+      release();
     }
-    const { scope, suspension } = await authenticate(this);
-    if (suspension) throw suspension;
-    if (permission) requirePermission(scope, permission);
   });
 }
 

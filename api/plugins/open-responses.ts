@@ -1,11 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { unauthenticated } from '../../domain/identity/authentication.ts';
-import {
-  createFairShare,
-  type FairShare,
-  type Holder,
-  organizationHolder,
-} from '../../platform/concurrency/fair-share.ts';
+import { createFairShare, type Holder, organizationHolder } from '../../platform/concurrency/fair-share.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { AccessSignals } from '../../platform/event-signals.ts';
 import { connectionOf } from './tool-calls.ts';
@@ -32,8 +27,6 @@ export interface OpenResponsesOptions {
 }
 
 const RETRY_AFTER_SECONDS = 5;
-/** Checks of credentials that run at the same time: a change may concern every response of the process. */
-const MAX_CONCURRENT_CHECKS = 4;
 /** A check at the end of a credential comes this much later, if the clock of the database is behind. */
 const RECHECK_DELAY_MS = 250;
 /** Timers of Node fire at once beyond 24 days. */
@@ -45,7 +38,6 @@ export function installOpenResponses(
   app: FastifyInstance,
   { accessSignals, ...limits }: OpenResponsesOptions,
 ): OpenResponses {
-  const checks = createFairShare({ name: 'checks of credentials', capacity: MAX_CONCURRENT_CHECKS });
   const shares = createFairShare({ name: 'streams and waits', capacity: limits.perProcess });
   const openResponses = new Map<AbortController, FastifyReply>();
   let closing = false;
@@ -86,7 +78,7 @@ export function installOpenResponses(
           ? tooManyOpen('This credential has', limits.perCredential)
           : tooManyOpen('This process has', limits.perProcess);
       openResponses.set(controller, reply);
-      const access = watchAccess(request, controller, checks);
+      const access = watchAccess(request, controller);
       const unwatch = accessSignals.watch(
         scope
           ? [scope.organizationId, scope.actor.id, ...(scope.connection ? [scope.connection.userId] : [])]
@@ -117,11 +109,7 @@ function destroyLater({ raw, request }: FastifyReply): void {
  * Ends the response when its credential loses its access: at the end of its time, and when a check finds it. `check` follows
  * a signal, and follows a new end of time; signals during a check cause one more.
  */
-function watchAccess(
-  request: FastifyRequest,
-  controller: AbortController,
-  checks: FairShare,
-): { check(): void; close(): void } {
+function watchAccess(request: FastifyRequest, controller: AbortController): { check(): void; close(): void } {
   let isRunning = false;
   let isSignaled = false;
   let timer: NodeJS.Timeout | undefined;
@@ -140,8 +128,7 @@ function watchAccess(
     isRunning = true;
     while (isSignaled && !controller.signal.aborted) {
       isSignaled = false;
-      const release = await checks.acquire({ holders: holdersOf(request) });
-      const refusal = await findAccessRefusal(request).finally(release);
+      const refusal = await findAccessRefusal(request);
       if (refusal) controller.abort(refusal);
     }
     isRunning = false;
@@ -178,7 +165,7 @@ export function readRefusal({ reason }: AbortSignal): AppError | undefined {
   return reason instanceof AppError ? reason : undefined;
 }
 
-function holdersOf({ scope, staff }: FastifyRequest, max?: number): Holder[] {
+export function holdersOf({ scope, staff }: FastifyRequest, max?: number): Holder[] {
   const limit = max === undefined ? {} : { max };
   if (!scope) return [{ kind: 'credential', id: staff.staffId, ...limit }];
   return [{ kind: 'credential', id: scope.actor.id, ...limit }, organizationHolder(scope.organizationId)];

@@ -1,8 +1,12 @@
 import { type Readable, Transform } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { createFairShare, type Holder, type Release } from '../../platform/concurrency/fair-share.ts';
+import {
+  createFairShare,
+  type Holder,
+  networkHolder,
+  type Release,
+} from '../../platform/concurrency/fair-share.ts';
 import { AppError } from '../../platform/errors.ts';
-import { networkOf } from '../../platform/network.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -211,7 +215,7 @@ function holdersOf({ scope, person, staff, ip, routeOptions }: FastifyRequest): 
   if (id !== undefined) return [{ kind: 'credential', id, max }];
   const isSigned = routeOptions.config.public === 'signed';
   // One mail server may hand over all mail of the service.
-  return [{ kind: 'network', id: networkOf(ip), ...(isSigned ? {} : { max }) }];
+  return [{ ...networkHolder(ip), ...(isSigned ? {} : { max }) }];
 }
 
 function tooManyBytes(): AppError {

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
+import { type Holder, networkHolder, organizationHolder } from '../../platform/concurrency/fair-share.ts';
 import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Database, Presumption } from '../../platform/database/database.ts';
 import { PREPARED } from '../../platform/database/prepared.ts';
@@ -79,12 +80,18 @@ export function createKeyAuthenticator({
     );
   }
 
+  /** Tokens that nothing is known of, perhaps guesses, share by the network that they come from. */
+  function holderOf(query: KeyQuery, { ip }: Credentials): Holder {
+    const row = known.get(nameOf(query));
+    return row ? organizationHolder(row.organizationId) : networkHolder(ip);
+  }
+
   return {
     accepts: isApiKeyToken,
     async authenticate(credentials) {
       if (!isApiKeyToken(credentials.token)) throw unauthenticated();
       const query = toQuery(credentials);
-      const row = await findKey(database.db, query);
+      const row = await database.inShareOf(holderOf(query, credentials), (db) => findKey(db, query));
       if (!row || row.isExpired) throw unauthenticated();
       const authentication = toAuthentication(row, credentials);
       known.set(nameOf(query), row);
@@ -125,7 +132,10 @@ export function createKeyAuthenticator({
       get isConfirmed() {
         return isConfirmed;
       },
-      confirm: (db = database.db) => (confirmation ??= ask(db)),
+      confirm: (db) =>
+        (confirmation ??= db
+          ? ask(db)
+          : database.inShareOf(organizationHolder(presumed.organizationId), ask)),
     };
   }
 }

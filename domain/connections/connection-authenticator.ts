@@ -1,6 +1,8 @@
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
+import { networkHolder } from '../../platform/concurrency/fair-share.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-addresses.ts';
 import {
@@ -82,7 +84,9 @@ export function createConnectionAuthenticator({
     accepts: isConnectionToken,
     async authenticate(credentials) {
       const { token, environmentId, organizationId, ip } = credentials;
-      const row = isConnectionToken(token) ? await findConnection(database, credentials) : undefined;
+      const row = isConnectionToken(token)
+        ? await database.inShareOf(networkHolder(ip), (db) => findConnection(db, credentials))
+        : undefined;
       if (!row || row.isExpired) throw unauthenticated();
       if (resource === 'api' && row.clientId !== COMMAND_LINE_CLIENT_ID) throw unauthenticated();
       if (organizationId !== undefined && organizationId !== row.organizationId)
@@ -112,10 +116,10 @@ const permissionsOf = ({ permissions, role }: ConnectionRow): Permission[] =>
     (name) => permissions.includes(name) && ROLE_PERMISSIONS[role].includes(name),
   );
 
-function findConnection(database: Database, { token, environmentId, resourceId }: Credentials) {
+function findConnection(db: Db, { token, environmentId, resourceId }: Credentials) {
   const requested = toIdParameter('environment', environmentId);
   const found = sql<FoundConnection>`find_connection(${hashConnectionToken(token)}, ${requested}, ${resourceId ?? null})`;
-  return database.db
+  return db
     .selectFrom(found.as('found'))
     .select([
       'connection_id as connectionId',

@@ -1,6 +1,5 @@
-import { createFairShare } from '../../platform/concurrency/fair-share.ts';
+import { createFairShare, networkHolder } from '../../platform/concurrency/fair-share.ts';
 import type { GuardedFetch } from '../../platform/egress/guarded-fetch.ts';
-import { networkOf } from '../../platform/network.ts';
 import { readClientMetadata } from './client-metadata.ts';
 
 /** Of a process. Anybody can name a document, and its server may take its time. */
@@ -25,7 +24,7 @@ export function createDocumentFetch(
     reserve: RESERVED_DOCUMENTS,
   });
   return async (url) => {
-    const release = shares.tryAcquire({ holders: [{ kind: 'network', id: networkOf(findAddress()) }] });
+    const release = shares.tryAcquire({ holders: [networkHolder(findAddress())] });
     if (!release) throw new Error('Too many metadata documents are being read.');
     try {
       return await readDocument(guardedFetch, url);

@@ -1,6 +1,8 @@
 import { sql } from 'kysely';
+import { networkHolder } from '../../platform/concurrency/fair-share.ts';
 import { randomBase62, sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import {
   type Authentication,
@@ -53,7 +55,7 @@ export function createImpersonationAuthenticator({ database }: { database: Datab
     accepts: isImpersonationToken,
     async authenticate(credentials): Promise<Authentication> {
       const { organizationId, environmentId, ip, requestId } = credentials;
-      const row = await find(database, credentials);
+      const row = await database.inShareOf(networkHolder(credentials.ip), (db) => find(db, credentials));
       if (!row) throw impersonationEnded();
       if (organizationId !== undefined && organizationId !== row.organizationId)
         throw notFound('organization', organizationId);
@@ -84,10 +86,10 @@ export function createImpersonationAuthenticator({ database }: { database: Datab
   };
 }
 
-function find(database: Database, { token, environmentId, resourceId, browserSession }: Credentials) {
+function find(db: Db, { token, environmentId, resourceId, browserSession }: Credentials) {
   const requested = toIdParameter('environment', environmentId);
   const presentedSession = browserSession === undefined ? null : hashSessionToken(browserSession);
-  return database.db
+  return db
     .selectFrom(
       sql<FoundImpersonation>`find_impersonation(${hashImpersonationToken(token)}, ${presentedSession}, ${requested},
         ${resourceId ?? null})`.as('impersonation'),

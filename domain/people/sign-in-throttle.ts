@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { createFairShare, type Holder, networkHolder } from '../../platform/concurrency/fair-share.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -28,6 +29,9 @@ export interface Attempt {
   device?: { person: { userId: string } | { email: string }; tokens: readonly string[] } | undefined;
 }
 
+/** Attempts that are counted at the same time. Those of a network wait for each other's lock, each with a connection. */
+const MAX_CONCURRENT_COUNTS = 4;
+
 export type SignInThrottle = ReturnType<typeof createSignInThrottle>;
 
 /**
@@ -35,6 +39,15 @@ export type SignInThrottle = ReturnType<typeof createSignInThrottle>;
  * The state is in PostgreSQL, so it holds across processes.
  */
 export function createSignInThrottle({ database }: { database: Database }) {
+  const counts = createFairShare({ name: 'attempts that are counted', capacity: MAX_CONCURRENT_COUNTS });
+
+  async function countInShare(client: Attempt): Promise<CountedAttempt> {
+    const { account, ip } = client;
+    const holder: Holder = ip === null ? { kind: 'credential', id: account } : networkHolder(ip);
+    const release = await counts.acquire({ holders: [{ ...holder, max: 1 }] });
+    return database.peopleTransaction(({ db }) => count(db, client)).finally(release);
+  }
+
   return {
     /**
      * Runs an attempt. It counts before it runs, so concurrent guesses count too. A success resets the account, and does not
@@ -44,7 +57,7 @@ export function createSignInThrottle({ database }: { database: Database }) {
      * @throws AppError `rate_limited` if a previous failure blocks it; what `attempt` throws.
      */
     async run<T>(client: Attempt, attempt: () => Promise<T>): Promise<T> {
-      const counted = await database.peopleTransaction(({ db }) => count(db, client));
+      const counted = await countInShare(client);
       if (counted.waitSeconds > 0) throw tooManyAttempts(counted.waitSeconds);
       try {
         const result = await attempt();

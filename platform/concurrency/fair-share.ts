@@ -1,3 +1,5 @@
+import { networkOf } from '../network.ts';
+
 /**
  * A capacity that tenants share. A holder may have all of it while no other holder waits, and its share of it (a third, or
  * an equal part if more than three holders use it) while others do.
@@ -58,6 +60,9 @@ export type Release = () => void;
 const LARGEST_SHARE = 1 / 3;
 
 export const organizationHolder = (id: string): Holder => ({ kind: 'organization', id });
+
+/** @param ip of a client. */
+export const networkHolder = (ip: string): Holder => ({ kind: 'network', id: networkOf(ip) });
 
 /** One third of a capacity, at least 1: the usual reserve. */
 export const thirdOf = (capacity: number): number => Math.max(1, Math.floor(capacity * LARGEST_SHARE));

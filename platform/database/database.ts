@@ -1,5 +1,10 @@
 import pg from 'pg';
-import { createFairShare, type FairShare, organizationHolder } from '../concurrency/fair-share.ts';
+import {
+  createFairShare,
+  type FairShare,
+  type Holder,
+  organizationHolder,
+} from '../concurrency/fair-share.ts';
 import { AppError } from '../errors.ts';
 import { createOpenReads } from './open-reads.ts';
 import { type OpenTransaction, runTransaction, type TransactionStart } from './open-transaction.ts';
@@ -48,10 +53,15 @@ export interface TenantScope {
 
 export interface Database {
   /**
-   * Statements outside a transaction, which each commit by themselves: for workers, and in the API for the SQL functions that
-   * run before the organization is known. The API's role sees no rows of organizations here.
+   * Statements outside a transaction, which each commit by themselves and wait for no share: for workers, and in the API for
+   * what the service itself does. The API's role sees no rows of organizations here.
    */
   readonly db: Db;
+  /**
+   * Runs statements as those of {@link db}, in the share of a holder: in the API, for the SQL functions that run before the
+   * organization is known.
+   */
+  inShareOf<T>(holder: Holder, work: (db: Db) => Promise<T>): Promise<T>;
   /**
    * Runs `work` in a transaction that sees only the rows of `scope`'s organization, or in `scope.transaction` if there is
    * one. An `AppError` with `commitsTransaction` is thrown after the commit; every other error rolls back. Do not make
@@ -129,10 +139,13 @@ const confirming =
 
 /** A smaller pool has no reserve: its connections are needed. */
 const MIN_POOL_WITH_RESERVE = 4;
-/** Of a pool: left to organizations within their share, and to sign-in, staff and health checks. */
+/** Of a pool: left to holders within their share, and to what the service itself does. */
 const RESERVED_CONNECTIONS = 0.2;
+/** All that is done as the people role, which is short. Beside organizations they have a share of their own. */
+const PEOPLE: Holder = { kind: 'process', id: 'people' };
+const STAFF: Holder = { kind: 'process', id: 'staff' };
 
-/** The transactions of organizations. Those without an organization are not limited. */
+/** What the service itself does waits for no share. */
 function createConnectionShares(poolSize: number): FairShare {
   const reserve = poolSize < MIN_POOL_WITH_RESERVE ? 0 : Math.ceil(poolSize * RESERVED_CONNECTIONS);
   return createFairShare({ name: 'database connections', capacity: poolSize - reserve, reserve });
@@ -159,9 +172,8 @@ export function createDatabase({ url, poolSize }: DatabaseOptions): Database {
   const inProgress = new Set<Promise<unknown>>();
   const shares = createConnectionShares(poolSize);
 
-  /** A connection for a transaction of one organization. */
-  async function inShare<T>(organizationId: string, work: () => Promise<T>): Promise<T> {
-    const release = await shares.acquire({ holders: [organizationHolder(organizationId)] });
+  async function inShare<T>(holder: Holder, work: () => Promise<T>): Promise<T> {
+    const release = await shares.acquire({ holders: [holder] });
     return work().finally(release);
   }
 
@@ -206,16 +218,24 @@ export function createDatabase({ url, poolSize }: DatabaseOptions): Database {
     work: (reader: Reader) => Promise<T>,
   ) =>
     track(
-      inShare(start.organizationId, () => runTransaction(connections, { ...start, isReadOnly: true }, work)),
+      inShare(organizationHolder(start.organizationId), () =>
+        runTransaction(connections, { ...start, isReadOnly: true }, work),
+      ),
     );
+  const outside = typeConnection({ query: (statement, values) => track(pool.query(statement, values)) });
 
   return {
-    db: typeConnection({ query: (statement, values) => track(pool.query(statement, values)) }),
+    db: outside,
+    inShareOf: (holder, work) => track(inShare(holder, () => work(outside))),
     async transaction(scope, work) {
       const { transaction, organizationId, isReadOnly = false, requestId, presumption } = scope;
       if (transaction) return work(transaction);
       if (presumption && !presumption.isConfirmed) await presumption.confirm();
-      return track(inShare(organizationId, () => run({ organizationId, isReadOnly }, work, requestId)));
+      return track(
+        inShare(organizationHolder(organizationId), () =>
+          run({ organizationId, isReadOnly }, work, requestId),
+        ),
+      );
     },
     read: ({ transaction, organizationId, presumption }, work) =>
       transaction
@@ -224,8 +244,10 @@ export function createDatabase({ url, poolSize }: DatabaseOptions): Database {
             { organizationId },
             presumption && !presumption.isConfirmed ? confirming(presumption, work) : work,
           ),
-    peopleTransaction: (work, requestId) => track(run({ role: PEOPLE_ROLE }, work, requestId)),
-    staffTransaction: ({ requestId }, work) => track(run({ role: STAFF_ROLE }, work, requestId)),
+    peopleTransaction: (work, requestId) =>
+      track(inShare(PEOPLE, () => run({ role: PEOPLE_ROLE }, work, requestId))),
+    staffTransaction: ({ requestId }, work) =>
+      track(inShare(STAFF, () => run({ role: STAFF_ROLE }, work, requestId))),
     readAsTenant: (organizationId, work) =>
       readOnly({ organizationId, role: EXPORT_ROLE }, ({ db }) => work(db)),
     systemTransaction: (work) => track(run({}, work)),
