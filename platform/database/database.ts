@@ -9,6 +9,7 @@ import { AppError } from '../errors.ts';
 import { createOpenReads } from './open-reads.ts';
 import { type OpenTransaction, runTransaction, type TransactionStart } from './open-transaction.ts';
 import { EXPORT_ROLE, PEOPLE_ROLE, STAFF_ROLE } from './policies.ts';
+import { sendStatement } from './prepared-query.ts';
 import type { Db } from './tables.ts';
 import { runStatement, TYPES, typeConnection } from './typed-connection.ts';
 
@@ -222,7 +223,9 @@ export function createDatabase({ url, poolSize }: DatabaseOptions): Database {
         runTransaction(connections, { ...start, isReadOnly: true }, work),
       ),
     );
-  const outside = typeConnection({ query: (statement, values) => track(pool.query(statement, values)) });
+  const outside = typeConnection({
+    query: (statement, values) => track(sendStatement(pool, statement, values)),
+  });
 
   return {
     db: outside,

@@ -1,4 +1,5 @@
 import type { PoolClient } from 'pg';
+import { sendStatement } from './prepared-query.ts';
 import type { Connection } from './typed-connection.ts';
 
 /** A connection that knows whether a statement failed on it, even if the caller ignored the error. */
@@ -18,7 +19,7 @@ export function joinWrites(client: PoolClient): WatchedConnection {
       stream.cork();
       // Runs once all that is ready to run has run, so after the statements that follow without waiting.
       process.nextTick(() => stream.uncork());
-      const result = client.query(statement, values);
+      const result = sendStatement(client, statement, values);
       result.catch(() => {
         watched.hasFailed = true;
       });

@@ -14,6 +14,7 @@ const REPLACED: Record<string, { of: string; test: string }> = {
   },
   'domain/mime/limit-nesting.ts': { of: 'htmlparser2', test: 'test/mime/limit-nesting.unit.test.ts' },
   'domain/mime/mime-reader.ts': { of: 'mailparser', test: 'test/mime/mime-reader.unit.test.ts' },
+  'platform/database/prepared-query.ts': { of: 'pg', test: 'test/platform/prepared-statements.api.test.ts' },
   'platform/deny-network.ts': { of: 'node:', test: 'test/attachments/file-reader.unit.test.ts' },
 };
 
