@@ -42,8 +42,7 @@ export async function listen(app: FastifyInstance, { host, port }: ListenOptions
     async close() {
       // Node closes idle connections once; those whose request ends later would stay open for the client's next one.
       const closing = setInterval(() => app.server.closeIdleConnections(), IDLE_CHECK_MS);
-      await Promise.all([...acceptors.map(close), app.close()]);
-      clearInterval(closing);
+      await Promise.all([...acceptors.map(close), app.close()]).finally(() => clearInterval(closing));
     },
   };
 }

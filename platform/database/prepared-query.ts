@@ -36,8 +36,8 @@ function knownOf(connection: PgConnection): KnownConnection {
 }
 
 /**
- * A prepared statement. A connection describes its columns once: PostgreSQL sends them with every run otherwise, and reading
- * them is a tenth of what a small read costs. They cannot change, because PostgreSQL then refuses to run the statement
+ * A prepared statement. A connection describes its columns once: otherwise PostgreSQL sends them each time, and parsing
+ * them is a tenth of the cost of a small read. They cannot change, because PostgreSQL then refuses to run the statement
  * ("cached plan must not change result type").
  *
  * Needed until pg keeps the columns of prepared statements itself.
