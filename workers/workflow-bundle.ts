@@ -5,6 +5,8 @@ import { bundleWorkflowCode } from '@temporalio/worker';
 
 const ROOT = new URL('..', import.meta.url).pathname;
 const CACHE_FOLDER = join(ROOT, '.cache');
+const WORKFLOWS = join(ROOT, 'workflows', 'index.ts');
+const INTERCEPTORS = join(ROOT, 'workflows', 'interceptors.ts');
 
 /**
  * Bundles the workflow code. The bundle is cached on disk under a fingerprint of the sources, because bundling takes 1.5
@@ -15,8 +17,10 @@ export async function loadWorkflowBundle(): Promise<{ code: string }> {
   const cached = await readFile(file, 'utf8').catch(() => null);
   if (cached !== null) return { code: cached };
   const { code } = await bundleWorkflowCode({
-    workflowsPath: join(ROOT, 'workflows', 'index.ts'),
-    workflowInterceptorModules: [join(ROOT, 'workflows', 'interceptors.ts')],
+    workflowsPath: WORKFLOWS,
+    workflowInterceptorModules: [INTERCEPTORS],
+    // Otherwise each run evaluates the modules of all workflows again.
+    preloadModules: [WORKFLOWS, INTERCEPTORS],
     logger: SILENT_LOGGER,
   });
   await writeCache(file, code).catch(() => undefined);
@@ -35,7 +39,8 @@ async function fingerprint(): Promise<string> {
   const folder = join(ROOT, 'workflows');
   const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.ts')).sort();
   for (const name of names) hash.update(name).update(await readFile(join(folder, name)));
-  hash.update(await readFile(join(ROOT, 'package-lock.json')));
+  for (const file of [join(ROOT, 'package-lock.json'), import.meta.filename])
+    hash.update(await readFile(file));
   return hash.digest('hex').slice(0, 16);
 }
 
