@@ -1,9 +1,15 @@
-import { createTurnSemaphore } from '../../platform/concurrency/turn-semaphore.ts';
+import {
+  createFairShare,
+  type Holder,
+  networkHolder,
+  type Release,
+} from '../../platform/concurrency/fair-share.ts';
 import { AppError } from '../../platform/errors.ts';
-import { networkOf } from '../../platform/network.ts';
 
 /** Each computation takes 64 MiB and a thread of libuv's pool, which files and DNS also need. */
 export const MAX_CONCURRENT_HASHES = 2;
+/** Of one network. A second one would occupy both processors of a small machine for as long as someone guesses passwords. */
+export const MAX_CONCURRENT_HASHES_PER_NETWORK = 1;
 /** Waiting computations in one process. A computation takes a few tenths of a second. */
 export const MAX_WAITING_HASHES = 32;
 /** Waiting computations of one network: an IPv4 address or an IPv6 /64. */
@@ -21,43 +27,36 @@ export interface PasswordHashQueue {
 }
 
 export function createPasswordHashQueue(): PasswordHashQueue {
-  const slots = createTurnSemaphore(MAX_CONCURRENT_HASHES);
+  const slots = createFairShare({ name: 'password hashes', capacity: MAX_CONCURRENT_HASHES });
   /** Number of waiting computations by network. */
   const waiting = new Map<string, number>();
-  /** Computations that run or wait. */
-  let entered = 0;
 
-  function startToWait(network: string, isLimited: boolean): void {
-    const ofNetwork = waiting.get(network) ?? 0;
-    const isFull =
-      entered - MAX_CONCURRENT_HASHES >= MAX_WAITING_HASHES || ofNetwork >= MAX_WAITING_HASHES_PER_NETWORK;
-    if (isLimited && isFull) throw queueFull();
-    waiting.set(network, ofNetwork + 1);
+  function countWaiting(network: string, change: 1 | -1): void {
+    const total = (waiting.get(network) ?? 0) + change;
+    if (total > 0) waiting.set(network, total);
+    else waiting.delete(network);
   }
 
-  function endToWait(network: string): void {
-    const left = (waiting.get(network) ?? 1) - 1;
-    if (left > 0) waiting.set(network, left);
-    else waiting.delete(network);
+  async function waitForTurn(holder: Holder): Promise<Release> {
+    const isFull =
+      slots.usage().waiting >= MAX_WAITING_HASHES ||
+      (waiting.get(holder.id) ?? 0) >= MAX_WAITING_HASHES_PER_NETWORK;
+    if (isFull && holder !== OPERATOR) throw queueFull();
+    countWaiting(holder.id, 1);
+    return slots.acquire({ holders: [holder] }).finally(() => countWaiting(holder.id, -1));
   }
 
   return {
     async run(ip, work) {
-      const network = ip === null ? '' : networkOf(ip);
-      const waits = entered >= MAX_CONCURRENT_HASHES;
-      if (waits) startToWait(network, ip !== null);
-      entered += 1;
-      const release = await slots.acquire({ priority: 0, key: network });
-      if (waits) endToWait(network);
-      try {
-        return await work();
-      } finally {
-        entered -= 1;
-        release();
-      }
+      const holder =
+        ip === null ? OPERATOR : { ...networkHolder(ip), max: MAX_CONCURRENT_HASHES_PER_NETWORK };
+      const release = slots.tryAcquire({ holders: [holder] }) ?? (await waitForTurn(holder));
+      return work().finally(release);
     },
   };
 }
+
+const OPERATOR: Holder = { kind: 'network', id: '' };
 
 const RETRY_AFTER_SECONDS = 2;
 

@@ -62,8 +62,6 @@ const OTHER_TESTS: Record<string, string> = {
     'test/connections/registration.api.test.ts',
   'domain/connections/request-adapter.ts MAX_OPEN_REQUESTS': 'test/connections/authorization.api.test.ts',
   'domain/connections/consent.service.ts MAX_CONNECTIONS': 'test/connections/authorization.api.test.ts',
-  'domain/identity/password-hash-queue.ts MAX_CONCURRENT_HASHES':
-    'test/identity/password-hash-queue.unit.test.ts',
   'domain/identity/password-hash-queue.ts MAX_WAITING_HASHES':
     'test/identity/password-hash-queue.unit.test.ts',
   'domain/identity/password-hash-queue.ts MAX_WAITING_HASHES_PER_NETWORK':

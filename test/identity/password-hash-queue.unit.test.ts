@@ -25,17 +25,20 @@ function arrange() {
   return { enter, running, refused, settle, endOne };
 }
 
-test('a network has four waiting computations, and more are refused at once', async () => {
+test('a network has one running and four waiting computations, and more are refused at once', async () => {
   const { enter, running, refused, settle, endOne } = arrange();
   for (let host = 1; host <= 60; host += 1) enter(`2001:db8::${host}`);
   await settle();
-  expect(running).toHaveLength(MAX_CONCURRENT_HASHES);
-  expect(refused).toHaveLength(60 - MAX_CONCURRENT_HASHES - MAX_WAITING_HASHES_PER_NETWORK);
+  expect(running).toHaveLength(1);
+  expect(refused).toHaveLength(60 - 1 - MAX_WAITING_HASHES_PER_NETWORK);
   expect(refused[0]).toMatchObject({ code: 'rate_limited', headers: { 'retry-after': '2' } });
-  // Networks take turns: another one waits for two computations at most, not for the queue.
+  // It leaves a slot to others, and networks take turns in it: nobody waits for the queue.
   enter('192.0.2.1');
+  enter('192.0.2.2');
+  await settle();
+  expect(running.map(({ ip }) => ip)).toEqual(['2001:db8::1', '192.0.2.1']);
   await endOne();
-  expect(await endOne()).toContain('192.0.2.1');
+  expect(await endOne()).toContain('192.0.2.2');
   for (let count = 0; count < 10; count += 1) await endOne();
   enter('2001:db8::1');
   await settle();
@@ -59,8 +62,7 @@ test('a process has 32 waiting computations', async () => {
 
 test('a computation that begins leaves its place in the queue to another of its network', async () => {
   const { enter, running, refused, settle, endOne } = arrange();
-  for (let host = 1; host <= MAX_CONCURRENT_HASHES + MAX_WAITING_HASHES_PER_NETWORK; host += 1)
-    enter(`2001:db8::${host}`);
+  for (let host = 1; host <= 1 + MAX_WAITING_HASHES_PER_NETWORK; host += 1) enter(`2001:db8::${host}`);
   await settle();
   for (let ended = 1; ended <= 10; ended += 1) {
     await endOne();
@@ -71,7 +73,7 @@ test('a computation that begins leaves its place in the queue to another of its 
     await settle();
     expect(refused).toHaveLength(ended);
   }
-  expect(running).toHaveLength(MAX_CONCURRENT_HASHES);
+  expect(running).toHaveLength(1);
 });
 
 test('a computation that fails leaves its place, and its caller gets the error', async () => {

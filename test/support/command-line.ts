@@ -73,6 +73,7 @@ export class CommandLine implements AsyncDisposable {
           stdout,
           stderr,
           get json() {
+            if (stdout === '') throw new Error(`It printed nothing and ended with ${exitCode}: ${stderr}`);
             return JSON.parse(stdout) as never;
           },
         });
