@@ -52,7 +52,7 @@ const MAX_CACHED_WORKFLOWS = 500;
  * stores a whole message, in a local activity: `INBOUND_CONCURRENCY` limits those.
  */
 const MAX_CONCURRENT_WORKFLOW_TASKS = {
-  [OUTBOUND_QUEUE]: 40,
+  [OUTBOUND_QUEUE]: 10,
   [WEBHOOKS_QUEUE]: 10,
   [MAINTENANCE_QUEUE]: 10,
 };

@@ -24,5 +24,7 @@ export const PRIORITY = {
   default: 3,
   /** Other emails of the service itself. */
   notification: 4,
+  /** A replay and its deliveries: live events go before the thousands of these. */
+  bulk: 5,
 } as const;
 export type Priority = (typeof PRIORITY)[keyof typeof PRIORITY];

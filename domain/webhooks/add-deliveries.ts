@@ -3,7 +3,7 @@ import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
-import { PRIORITY, WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
+import { PRIORITY, type Priority, WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
 import {
   DELIVER_WEBHOOK,
   deliverWebhookWorkflowId,
@@ -27,6 +27,7 @@ export async function addDeliveries(
   transaction: Transaction,
   outbox: Outbox,
   added: readonly NewDelivery[],
+  priority: Priority = PRIORITY.default,
 ): Promise<WebhookDelivery[]> {
   if (added.length === 0) return [];
   const eventById = new Map(added.map(({ event }) => [event.id, event]));
@@ -39,7 +40,7 @@ export async function addDeliveries(
     const event = eventById.get(delivery.eventId);
     if (!event || delivery.status === 'held') continue;
     const { environmentId, inboxId, type: eventType } = event;
-    const start = buildDeliveryStart({ ...delivery, environmentId, inboxId, eventType });
+    const start = buildDeliveryStart({ ...delivery, environmentId, inboxId, eventType }, priority);
     outbox.enqueue(transaction, delivery.organizationId, { start });
   }
   return deliveries;
@@ -87,13 +88,16 @@ export interface DeliveryStartInput {
 }
 
 /** Operators find the run by endpoint (`ResourceId`) and event (`RelatedId`). */
-export function buildDeliveryStart(delivery: DeliveryStartInput): StartCommand {
+export function buildDeliveryStart(
+  delivery: DeliveryStartInput,
+  priorityKey: Priority = PRIORITY.default,
+): StartCommand {
   return {
     workflowType: DELIVER_WEBHOOK,
     workflowId: deliverWebhookWorkflowId(delivery.id, delivery.generation),
     taskQueue: WEBHOOKS_QUEUE,
     input: { deliveryId: delivery.id, generation: delivery.generation, endpointId: delivery.endpointId },
-    priority: { priorityKey: PRIORITY.default, fairnessKey: delivery.organizationId },
+    priority: { priorityKey, fairnessKey: delivery.organizationId },
     searchAttributes: {
       OrgId: delivery.organizationId,
       EnvId: delivery.environmentId,

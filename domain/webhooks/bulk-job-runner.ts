@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
@@ -27,6 +28,8 @@ import { type ReplayProgress, replayBatch } from './replay-events.ts';
 
 /** Rows locked and workflows started per transaction. */
 const BATCH_SIZE = 200;
+/** Below the heartbeat timeout of the job's activity. */
+const PROGRESS_INTERVAL_MS = 10_000;
 
 export interface BulkJobRunnerOptions {
   database: Database;
@@ -69,7 +72,7 @@ export function createBulkJobRunner({ database, outbox, notifications }: BulkJob
      * Runs the job, one batch per transaction, and resumes where an earlier run left off. Each batch checks again
      * whether the requester still has the permission.
      *
-     * @param onProgress called after each batch with the number of deliveries changed so far.
+     * @param onProgress called after each batch, and while the job waits for Temporal, with the number of deliveries changed so far.
      * @returns a one-line result for the Temporal UI.
      */
     async run(jobId: string, onProgress: (deliveries: number) => void): Promise<string> {
@@ -78,8 +81,10 @@ export function createBulkJobRunner({ database, outbox, notifications }: BulkJob
         if (!job) return 'gone';
         onProgress(job.deliveries);
         if (job.status !== 'running') return `${job.status}: ${job.deliveries} deliveries`;
-        // Backpressure: the next batch waits until Temporal has accepted this one.
-        await outbox.drain();
+        // Backpressure: the next batch waits until Temporal has accepted this one. Its starts rest while others use Temporal.
+        const drained = outbox.drain(job.organizationId).then(() => true);
+        while (!(await Promise.race([drained, pause(PROGRESS_INTERVAL_MS, false, { ref: false })])))
+          onProgress(job.deliveries);
       }
     },
 
@@ -228,7 +233,7 @@ export function buildBulkJobStart(
     workflowType: RUN_BULK_JOB,
     workflowId: runBulkJobWorkflowId(job.id),
     taskQueue: MAINTENANCE_QUEUE,
-    priority: { priorityKey: PRIORITY.default, fairnessKey: job.organizationId },
+    priority: { priorityKey: PRIORITY.bulk, fairnessKey: job.organizationId },
     input: { jobId: job.id },
     searchAttributes: {
       OrgId: job.organizationId,

@@ -116,10 +116,12 @@ export function createProbeService(options: DeliveryServiceOptions) {
      */
     async release(run: ProbeRun): Promise<ProbeOutcome> {
       const { endpointId } = run;
+      let organizationId: string | undefined;
       const outcome = await database.systemTransaction(async (transaction): Promise<ProbeOutcome> => {
         const { db } = transaction;
-        const { end } = await lockFailingEndpoint(db, run);
-        if (end !== 'recovered') return ended(end ?? 'failing');
+        const probed = await lockFailingEndpoint(db, run);
+        organizationId = probed.organizationId;
+        if (probed.end !== 'recovered') return ended(probed.end ?? 'failing');
         if ((await countDue(db, endpointId)) >= MAX_DUE_BEFORE_RELEASE)
           return repeat(RELEASE_INTERVAL_MS, 'Waiting until the last batch has been attempted.');
         const released = await releaseHeldDeliveries(transaction, outbox, endpointId);
@@ -129,7 +131,7 @@ export function createProbeService(options: DeliveryServiceOptions) {
         return ended('released');
       });
       // Backpressure: the next batch waits until Temporal has accepted this one.
-      await outbox.drain();
+      if (organizationId !== undefined) await outbox.drain(organizationId);
       return outcome;
     },
   };
@@ -146,7 +148,9 @@ interface FailingEndpoint extends ProbeState {
   holdingSince: Date;
 }
 
-type Probed = { end: ProbeEnd; endpoint?: undefined } | { end: null; endpoint: FailingEndpoint };
+type Probed =
+  | { end: ProbeEnd; endpoint?: undefined; organizationId?: string }
+  | { end: null; endpoint: FailingEndpoint; organizationId?: undefined };
 
 /** Locks the endpoint. Returns it if it is failing, or else why there is nothing to probe. */
 async function lockFailingEndpoint(db: Db, { endpointId, generation }: ProbeRun): Promise<Probed> {
@@ -156,7 +160,9 @@ async function lockFailingEndpoint(db: Db, { endpointId, generation }: ProbeRun)
   if (endpoint.probeGeneration !== generation) return { end: 'superseded' };
   const { holdingSince } = endpoint;
   if (!holdingSince) return { end: 'released' };
-  return isFailing(endpoint) ? { end: null, endpoint: { ...endpoint, holdingSince } } : { end: 'recovered' };
+  return isFailing(endpoint)
+    ? { end: null, endpoint: { ...endpoint, holdingSince } }
+    : { end: 'recovered', organizationId: endpoint.organizationId };
 }
 
 function firstProbeDelayMs({ holdingSince }: FailingEndpoint): number {

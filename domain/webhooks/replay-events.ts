@@ -4,6 +4,7 @@ import type { Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { PRIORITY } from '../../workflows/task-queues.contract.ts';
 import {
   deliverWebhookWorkflowId,
   RETRY_DELIVERY_NOW,
@@ -59,7 +60,7 @@ export async function replayBatch(
     event,
     endpoint: { ...endpoint, isHolding, ...(holds.get(event.id) ?? NOT_HELD) },
   }));
-  await addDeliveries(transaction, outbox, added);
+  await addDeliveries(transaction, outbox, added, PRIORITY.bulk);
   progress.deliveries += added.length;
   countSkipped(progress, 'purged', missing.length - deliverable.length);
   await replayDeliveries(transaction, outbox, batch, [...existing.values()]);

@@ -3,6 +3,7 @@ import { anyLocked, anyOf } from '../../platform/database/any-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { PRIORITY } from '../../workflows/task-queues.contract.ts';
 import { IS_HELD_BY_SUSPENSION, lockSuspensionHolds } from '../events/event-suspension.ts';
 import { buildDeliveryStart, type DeliveryStartInput } from './add-deliveries.ts';
 import type { HoldReason } from './delivery.entity.ts';
@@ -28,11 +29,12 @@ export async function restartDeliveries(
   restart: { selection: Expression<{ id: string }>; mode: RestartMode },
 ): Promise<number> {
   const { db } = transaction;
+  const priority = restart.mode === 'queue' ? PRIORITY.bulk : PRIORITY.default;
   const rows = await restartRows(db, restart);
   const suspended = rows.filter(({ heldFor }) => heldFor === 'suspension');
   const started = rows.filter(({ heldFor }) => heldFor === null);
   for (const row of [...started, ...(await startReinstated(db, suspended))])
-    outbox.enqueue(transaction, row.organizationId, { start: buildDeliveryStart(row) });
+    outbox.enqueue(transaction, row.organizationId, { start: buildDeliveryStart(row, priority) });
   return rows.length;
 }
 

@@ -41,6 +41,13 @@ const MAX_WAITING_WITHOUT_REST = 10;
  * at most a third of the calls that it could make one after the other.
  */
 const SHARED_REST = 2;
+/** Commands of this priority belong to a replay. They have calls of their own, so that live ones do not wait for their rests. */
+const BULK_PRIORITY = 5;
+/**
+ * Their rest while others use Temporal, also outside a burst: what follows a start costs several times as much as the call,
+ * so that the organization takes about a third of what the server can do.
+ */
+const BULK_REST = 6;
 /** The same for a paced queue while no other organization uses Temporal. */
 const PACED_REST = 1;
 /** After its last command an organization counts as one that uses Temporal, too, for this long. */
@@ -56,20 +63,22 @@ export const priorityOf = ({ start }: OutboxCommand): number =>
  */
 export function createDispatcher(options: DispatcherOptions): (waiting: WaitingCommand) => Promise<void> {
   const { workflows, metrics, pacedQueues = [] } = options;
-  const lanes = new Map<string | undefined, Lane>();
+  const lanes = new Map<string, Lane>();
   const activity = createActivity(() => performance.now());
-  const laneOf = (queue: string | undefined): Lane => {
+  const laneOf = (queue: string | undefined, isBulk: boolean): Lane => {
+    const name = `${queue} ${isBulk}`;
     const limit = queue === undefined ? MAX_CONCURRENT_URGENT_CALLS : MAX_CONCURRENT_CALLS_PER_QUEUE;
     const isPaced = queue !== undefined && pacedQueues.includes(queue);
-    const lane = lanes.get(queue) ?? createLane({ limit, isPaced, hasOthers: activity.hasOthers });
-    lanes.set(queue, lane);
+    const lane = lanes.get(name) ?? createLane({ limit, isPaced, isBulk, hasOthers: activity.hasOthers });
+    lanes.set(name, lane);
     return lane;
   };
   return async ({ organizationId, command, isSwept = false }) => {
     activity.note(organizationId);
     const priority = priorityOf(command);
     const queue = priority <= URGENT_PRIORITY ? undefined : command.start?.taskQueue;
-    const end = await laneOf(queue).acquire(organizationId, { priority, isSwept });
+    const lane = laneOf(queue, priority >= BULK_PRIORITY);
+    const end = await lane.acquire(organizationId, { priority, isSwept });
     const startedAt = performance.now();
     const observe = (outcome: string) =>
       metrics?.temporalCalls.observe({ outcome }, (performance.now() - startedAt) / 1_000);
@@ -97,11 +106,12 @@ interface LaneOptions {
   /** Calls at the same time. */
   limit: number;
   isPaced: boolean;
+  isBulk: boolean;
   hasOthers: (organizationId: string) => boolean;
 }
 
 /** The calls for one queue, and of each organization its share of them. */
-function createLane({ limit, isPaced, hasOthers }: LaneOptions): Lane {
+function createLane({ limit, isPaced, isBulk, hasOthers }: LaneOptions): Lane {
   const waiting = new Map<string, number>();
   /** Limits each organization by the maximum of its claims. A rest keeps a claim, but no call. */
   const own = createFairShare({
@@ -118,9 +128,9 @@ function createLane({ limit, isPaced, hasOthers }: LaneOptions): Lane {
   }
 
   function restMs(id: string, isSwept: boolean, callMs: number): number {
-    if (!hasBurst(id)) return 0;
+    if (!isBulk && !hasBurst(id)) return 0;
     const isShared = hasOthers(id) && !isSwept;
-    const rest = isShared ? SHARED_REST : isPaced ? PACED_REST : 0;
+    const rest = isShared ? (isBulk ? BULK_REST : SHARED_REST) : isPaced ? PACED_REST : 0;
     return Math.min(rest * callMs, MAX_REST_MS);
   }
 

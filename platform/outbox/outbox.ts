@@ -22,8 +22,8 @@ export interface Outbox {
    * equal share for each. Returns the number of dispatched commands, and 0 only if none is due or all fail.
    */
   sweep(limit: number): Promise<number>;
-  /** Resolves once every command enqueued so far is dispatched or left to the sweep. */
-  drain(): Promise<void>;
+  /** Resolves once every command enqueued so far is dispatched or left to the sweep; with an organization, each of its own. */
+  drain(organizationId?: string): Promise<void>;
 }
 
 export interface OutboxOptions extends DispatcherOptions {
@@ -47,7 +47,8 @@ const MAX_BACKOFF_MS = 600_000;
 
 export function createOutbox(options: OutboxOptions): Outbox {
   const { database, logger } = options;
-  const waiting = new Set<Promise<void>>();
+  /** By what they wait for, with the organization. */
+  const waiting = new Map<Promise<void>, string>();
   const ownRows = createOwnRows(options);
   const dispatch = createDispatcher(options);
   const deleteLater = createBatchedDelete(database);
@@ -132,7 +133,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
           waiting.delete(dispatched);
           forget();
         });
-        waiting.add(dispatched);
+        waiting.set(dispatched, organizationId);
       });
     },
 
@@ -142,8 +143,9 @@ export function createOutbox(options: OutboxOptions): Outbox {
       return results.filter(Boolean).length;
     },
 
-    async drain() {
-      await Promise.all(waiting);
+    async drain(organizationId) {
+      const isMeant = (owner: string) => organizationId === undefined || owner === organizationId;
+      await Promise.all([...waiting].flatMap(([dispatched, owner]) => (isMeant(owner) ? [dispatched] : [])));
     },
   };
 }

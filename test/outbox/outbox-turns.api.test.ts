@@ -163,6 +163,20 @@ describe('the process that commits', () => {
     expect(await countRows(database.db.selectFrom('outbox').select('id'))).toBe(0);
   });
 
+  test('waits for the commands of one organization, and for no other’s', async () => {
+    const { temporal, outbox } = arrange();
+    temporal.holds = true;
+    await enqueue(outbox, 'org_flood', 'webhooks', ['flood']);
+    await eventually(() => expect(temporal.arrived).toEqual(['flood']));
+    temporal.holds = false;
+    await enqueue(outbox, 'org_other', 'webhooks', ['other']);
+    await outbox.drain('org_other');
+    const drained = outbox.drain('org_flood').then(() => 'drained');
+    expect(await Promise.race([drained, pause(50, 'waits')])).toBe('waits');
+    temporal.release();
+    expect(await drained).toBe('drained');
+  });
+
   test('starts runs of a paced queue one at a time', async () => {
     const { temporal, outbox } = arrange({ pacedQueues: ['inbound'] });
     temporal.holds = true;
