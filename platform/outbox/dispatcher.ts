@@ -48,10 +48,14 @@ const BULK_PRIORITY = 5;
  * so that the organization takes about a third of what the server can do.
  */
 const BULK_REST = 6;
+/** The average of recent starts is compared with its lowest value in this and the last period: the server was then nearly idle. */
+const COMPARED_PERIOD_MS = 300_000;
+/** Of the newest start in that average. */
+const WEIGHT_OF_NEWEST = 0.1;
 /** The same for a paced queue while no other organization uses Temporal. */
 const PACED_REST = 1;
 /** After its last command an organization counts as one that uses Temporal, too, for this long. */
-const ACTIVE_FOR_MS = 10_000;
+const ACTIVE_FOR_MS = 60_000;
 
 export const priorityOf = ({ start }: OutboxCommand): number =>
   start?.priority.priorityKey ?? SIGNAL_PRIORITY;
@@ -65,11 +69,14 @@ export function createDispatcher(options: DispatcherOptions): (waiting: WaitingC
   const { workflows, metrics, pacedQueues = [] } = options;
   const lanes = new Map<string, Lane>();
   const activity = createActivity(() => performance.now());
+  const pace = createPace(() => performance.now());
   const laneOf = (queue: string | undefined, isBulk: boolean): Lane => {
     const name = `${queue} ${isBulk}`;
     const limit = queue === undefined ? MAX_CONCURRENT_URGENT_CALLS : MAX_CONCURRENT_CALLS_PER_QUEUE;
     const isPaced = queue !== undefined && pacedQueues.includes(queue);
-    const lane = lanes.get(name) ?? createLane({ limit, isPaced, isBulk, hasOthers: activity.hasOthers });
+    const { hasOthers } = activity;
+    const lane =
+      lanes.get(name) ?? createLane({ limit, isPaced, isBulk, hasOthers, slowdown: pace.slowdown });
     lanes.set(name, lane);
     return lane;
   };
@@ -85,6 +92,7 @@ export function createDispatcher(options: DispatcherOptions): (waiting: WaitingC
     try {
       await workflows.dispatch(command);
       observe('accepted');
+      if (command.start) pace.note(performance.now() - startedAt);
     } catch (error) {
       observe('failed');
       throw error;
@@ -108,10 +116,11 @@ interface LaneOptions {
   isPaced: boolean;
   isBulk: boolean;
   hasOthers: (organizationId: string) => boolean;
+  slowdown: () => number;
 }
 
 /** The calls for one queue, and of each organization its share of them. */
-function createLane({ limit, isPaced, isBulk, hasOthers }: LaneOptions): Lane {
+function createLane({ limit, isPaced, isBulk, hasOthers, slowdown }: LaneOptions): Lane {
   const waiting = new Map<string, number>();
   /** Limits each organization by the maximum of its claims. A rest keeps a claim, but no call. */
   const own = createFairShare({
@@ -130,7 +139,7 @@ function createLane({ limit, isPaced, isBulk, hasOthers }: LaneOptions): Lane {
   function restMs(id: string, isSwept: boolean, callMs: number): number {
     if (!isBulk && !hasBurst(id)) return 0;
     const isShared = hasOthers(id) && !isSwept;
-    const rest = isShared ? (isBulk ? BULK_REST : SHARED_REST) : isPaced ? PACED_REST : 0;
+    const rest = isShared ? (isBulk ? BULK_REST : SHARED_REST) * slowdown() : isPaced ? PACED_REST : 0;
     return Math.min(rest * callMs, MAX_REST_MS);
   }
 
@@ -159,6 +168,25 @@ function createLane({ limit, isPaced, isBulk, hasOthers }: LaneOptions): Lane {
         else releaseOwn();
       };
     },
+  };
+}
+
+/** How busy the server is, by the time that starts take. */
+function createPace(now: () => number) {
+  let average: number | undefined;
+  let [lowest, formerLowest] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  let startedAt = now();
+  return {
+    note(callMs: number): void {
+      average = average === undefined ? callMs : average + WEIGHT_OF_NEWEST * (callMs - average);
+      if (now() - startedAt > COMPARED_PERIOD_MS) {
+        [lowest, formerLowest] = [Number.POSITIVE_INFINITY, lowest];
+        startedAt = now();
+      }
+      lowest = Math.min(lowest, average);
+    },
+    /** How many times as long starts take now as when the server was nearly idle. */
+    slowdown: () => (average === undefined ? 1 : average / Math.min(lowest, formerLowest)),
   };
 }
 
