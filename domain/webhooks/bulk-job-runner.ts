@@ -35,11 +35,18 @@ export interface BulkJobRunnerOptions {
   database: Database;
   outbox: Outbox;
   notifications: Pick<NotificationService, 'notifyMembers'>;
+  /** How often a job that waits for Temporal reports its progress. Default: 10 s. */
+  progressIntervalMs?: number;
 }
 
 export type BulkJobRunner = ReturnType<typeof createBulkJobRunner>;
 
-export function createBulkJobRunner({ database, outbox, notifications }: BulkJobRunnerOptions) {
+export function createBulkJobRunner({
+  database,
+  outbox,
+  notifications,
+  progressIntervalMs = PROGRESS_INTERVAL_MS,
+}: BulkJobRunnerOptions) {
   /** Locks the job's row, so two runs never process the same batch. */
   const runBatch = (jobId: string) =>
     database.systemTransaction(async (transaction) => {
@@ -83,7 +90,7 @@ export function createBulkJobRunner({ database, outbox, notifications }: BulkJob
         if (job.status !== 'running') return `${job.status}: ${job.deliveries} deliveries`;
         // Backpressure: the next batch waits until Temporal has accepted this one. Its starts rest while others use Temporal.
         const drained = outbox.drain(job.organizationId).then(() => true);
-        while (!(await Promise.race([drained, pause(PROGRESS_INTERVAL_MS, false, { ref: false })])))
+        while (!(await Promise.race([drained, pause(progressIntervalMs, false, { ref: false })])))
           onProgress(job.deliveries);
       }
     },

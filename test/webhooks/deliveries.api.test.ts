@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sql, type Updateable } from 'kysely';
 import { Webhook } from 'standardwebhooks';
@@ -257,6 +258,7 @@ describe('retry', () => {
         {
           start: {
             workflowId: `webhook/${id}/2`,
+            priority: { priorityKey: 3 },
             searchAttributes: { ResourceId: arranged.endpointId, RelatedId: delivery?.event_id },
           },
         },
@@ -463,12 +465,50 @@ describe('replay', () => {
       jobCommands.filter(({ start }) => start?.workflowId.startsWith(`webhook/${id}`));
     expect(startsOf(pending?.id)).toEqual([]);
     expect(startsOf(delivered?.id)).toMatchObject([{ start: { workflowId: `webhook/${delivered?.id}/2` } }]);
+    // Live events go before them, and a person's retry, too.
+    const priorities = now.flatMap(({ id }) => startsOf(id).map(({ start }) => start?.priority.priorityKey));
+    expect(priorities).toEqual([5, 5, 5]);
     // A second replay finds all deliveries pending.
     expect(await run(arranged)).toMatchObject({
       status: 'completed',
       deliveries: 0,
       skipped_for: { due: 4 },
     });
+  });
+
+  test('reports its progress while it waits for Temporal, for its own organization alone', async () => {
+    const arranged = await arrange();
+    // One more than a batch.
+    for (let count = 0; count < 201; count += 1) await record(arranged, 'message.sent');
+    const { id } = (await replay(arranged)).json<Job>();
+    const { outbox } = recordingOutbox();
+    const drained: unknown[] = [];
+    const slow = createBulkJobRunner({
+      notifications: createNotificationService({ outbox }),
+      database: app.worker,
+      progressIntervalMs: 20,
+      outbox: {
+        ...outbox,
+        async drain(organizationId) {
+          drained.push(organizationId);
+          await pause(500);
+        },
+      },
+    });
+    let reports = 0;
+    await slow.run(id, () => {
+      reports += 1;
+    });
+    expect(drained).toEqual([arranged.organization.organizationId]);
+    // Two are those of the batches.
+    expect(reports).toBeGreaterThan(3);
+    const canceled = (await replay(arranged)).json<Job>();
+    const cancel = () => {
+      reports += 1;
+      if (reports > 3) throw new Error('canceled');
+    };
+    reports = 0;
+    await expect(slow.run(canceled.id, cancel)).rejects.toThrow('canceled');
   });
 
   /** Deliveries that failed once: one for each state given. */
