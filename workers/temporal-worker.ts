@@ -14,7 +14,13 @@ import type { Config } from '../platform/config.ts';
 import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import { temporalConnectionOptions } from '../platform/temporal.ts';
 import type { Tracing } from '../platform/tracing/tracing.ts';
-import { INBOUND_QUEUE, type TaskQueue, WEBHOOKS_QUEUE } from '../workflows/task-queues.contract.ts';
+import {
+  INBOUND_QUEUE,
+  MAINTENANCE_QUEUE,
+  OUTBOUND_QUEUE,
+  type TaskQueue,
+  WEBHOOKS_QUEUE,
+} from '../workflows/task-queues.contract.ts';
 import { runContextInterceptors, runEndSinks } from './run-context.ts';
 import { loadWorkflowBundle } from './workflow-bundle.ts';
 
@@ -41,10 +47,15 @@ const SHUTDOWN_GRACE = '10 seconds';
  */
 const MAX_CACHED_WORKFLOWS = 500;
 /**
- * Of a queue, except `inbound`, where a task parses and stores a whole message in a local activity: `INBOUND_CONCURRENCY`
- * limits those. Workflow tasks share one thread, and the server's fairness does not apply to tasks that wait here.
+ * Workflow tasks share one thread, and the server's fairness does not apply to tasks that wait here. Those of `outbound`
+ * mostly wait for replies: fewer slots would delay sends while the Temporal server is slow. One of `inbound` parses and
+ * stores a whole message, in a local activity: `INBOUND_CONCURRENCY` limits those.
  */
-const MAX_CONCURRENT_WORKFLOW_TASKS = 10;
+const MAX_CONCURRENT_WORKFLOW_TASKS = {
+  [OUTBOUND_QUEUE]: 40,
+  [WEBHOOKS_QUEUE]: 10,
+  [MAINTENANCE_QUEUE]: 10,
+};
 const AUTOSCALED_POLLERS = { type: 'autoscaling', initial: 4 } as const;
 const CONNECT_RETRY_DELAY_MS = 2_000;
 
@@ -128,7 +139,7 @@ export async function startTemporalWorkers({
         ...(taskQueue === INBOUND_QUEUE
           ? pollWithOneStickySlot(inbound)
           : {
-              maxConcurrentWorkflowTaskExecutions: MAX_CONCURRENT_WORKFLOW_TASKS,
+              maxConcurrentWorkflowTaskExecutions: MAX_CONCURRENT_WORKFLOW_TASKS[taskQueue],
               workflowTaskPollerBehavior: AUTOSCALED_POLLERS,
             }),
         activityTaskPollerBehavior: AUTOSCALED_POLLERS,
