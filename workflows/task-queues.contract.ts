@@ -24,7 +24,7 @@ export const PRIORITY = {
   default: 3,
   /** Other emails of the service itself. */
   notification: 4,
-  /** A replay and its deliveries: live events go before the thousands of these. */
+  /** A replay, its deliveries, and those that a usage limit held: live events go before the thousands of these. */
   bulk: 5,
 } as const;
 export type Priority = (typeof PRIORITY)[keyof typeof PRIORITY];

@@ -8,7 +8,7 @@ import { AppError } from '../../platform/errors.ts';
 
 /** Each computation takes 64 MiB and a thread of libuv's pool, which files and DNS also need. */
 export const MAX_CONCURRENT_HASHES = 2;
-/** Of one network. A second one would occupy both processors of a small machine for as long as someone guesses passwords. */
+/** Of one network. With two, someone who guesses passwords would occupy both processors of a small machine. */
 export const MAX_CONCURRENT_HASHES_PER_NETWORK = 1;
 /** Waiting computations in one process. A computation takes a few tenths of a second. */
 export const MAX_WAITING_HASHES = 32;
@@ -51,11 +51,16 @@ export function createPasswordHashQueue(): PasswordHashQueue {
       const holder =
         ip === null ? OPERATOR : { ...networkHolder(ip), max: MAX_CONCURRENT_HASHES_PER_NETWORK };
       const release = slots.tryAcquire({ holders: [holder] }) ?? (await waitForTurn(holder));
-      return work().finally(release);
+      try {
+        return await work();
+      } finally {
+        release();
+      }
     },
   };
 }
 
+/** A program of the operator, which has no address. */
 const OPERATOR: Holder = { kind: 'network', id: '' };
 
 const RETRY_AFTER_SECONDS = 2;

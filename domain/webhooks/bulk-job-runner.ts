@@ -79,7 +79,8 @@ export function createBulkJobRunner({
      * Runs the job, one batch per transaction, and resumes where an earlier run left off. Each batch checks again
      * whether the requester still has the permission.
      *
-     * @param onProgress called after each batch, and while the job waits for Temporal, with the number of deliveries changed so far.
+     * @param onProgress called with the number of deliveries changed so far: after each batch, and while the job waits for
+     * Temporal.
      * @returns a one-line result for the Temporal UI.
      */
     async run(jobId: string, onProgress: (deliveries: number) => void): Promise<string> {

@@ -41,14 +41,20 @@ const MAX_WAITING_WITHOUT_REST = 10;
  * at most a third of the calls that it could make one after the other.
  */
 const SHARED_REST = 2;
-/** Commands of this priority belong to a replay. They have calls of their own, so that live ones do not wait for their rests. */
+/**
+ * Commands of this priority belong to a replay, or to deliveries that a usage limit held. They have calls of their own, so
+ * that live events do not wait for their rests.
+ */
 const BULK_PRIORITY = 5;
 /**
  * Their rest while others use Temporal, also outside a burst: what follows a start costs several times as much as the call,
  * so that the organization takes about a third of what the server can do.
  */
 const BULK_REST = 6;
-/** The average of recent starts is compared with its lowest value in this and the last period: the server was then nearly idle. */
+/**
+ * The average time of recent starts is compared with its lowest value in this period and the one before, when the server was
+ * nearly idle.
+ */
 const COMPARED_PERIOD_MS = 300_000;
 /** Of the newest start in that average. */
 const WEIGHT_OF_NEWEST = 0.1;
@@ -139,7 +145,8 @@ function createLane({ limit, isPaced, isBulk, hasOthers, slowdown }: LaneOptions
   function restMs(id: string, isSwept: boolean, callMs: number): number {
     if (!isBulk && !hasBurst(id)) return 0;
     const isShared = hasOthers(id) && !isSwept;
-    const rest = isShared ? (isBulk ? BULK_REST : SHARED_REST) * slowdown() : isPaced ? PACED_REST : 0;
+    const sharedRest = (isBulk ? BULK_REST : SHARED_REST) * slowdown();
+    const rest = isShared ? sharedRest : isPaced ? PACED_REST : 0;
     return Math.min(rest * callMs, MAX_REST_MS);
   }
 

@@ -22,7 +22,11 @@ export interface Outbox {
    * equal share for each. Returns the number of dispatched commands, and 0 only if none is due or all fail.
    */
   sweep(limit: number): Promise<number>;
-  /** Resolves once every command enqueued so far is dispatched or left to the sweep; with an organization, each of its own. */
+  /**
+   * Resolves once every command enqueued so far is dispatched or left to the sweep.
+   *
+   * @param organizationId waits for its commands alone.
+   */
   drain(organizationId?: string): Promise<void>;
 }
 
@@ -47,7 +51,7 @@ const MAX_BACKOFF_MS = 600_000;
 
 export function createOutbox(options: OutboxOptions): Outbox {
   const { database, logger } = options;
-  /** By what they wait for, with the organization. */
+  /** The dispatches in progress, with their organizations. */
   const waiting = new Map<Promise<void>, string>();
   const ownRows = createOwnRows(options);
   const dispatch = createDispatcher(options);

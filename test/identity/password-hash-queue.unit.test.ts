@@ -32,7 +32,7 @@ test('a network has one running and four waiting computations, and more are refu
   expect(running).toHaveLength(1);
   expect(refused).toHaveLength(60 - 1 - MAX_WAITING_HASHES_PER_NETWORK);
   expect(refused[0]).toMatchObject({ code: 'rate_limited', headers: { 'retry-after': '2' } });
-  // It leaves a slot to others, and networks take turns in it: nobody waits for the queue.
+  // The other slot is for other networks, which take turns: none of them waits behind this network's computations.
   enter('192.0.2.1');
   enter('192.0.2.2');
   await settle();
@@ -80,5 +80,10 @@ test('a computation that fails leaves its place, and its caller gets the error',
   const queue = createPasswordHashQueue();
   const fail = () => queue.run('192.0.2.1', () => Promise.reject(new Error('no memory')));
   for (let count = 0; count < 50; count += 1) await expect(fail()).rejects.toThrow('no memory');
+  const throwAtOnce = () =>
+    queue.run('192.0.2.1', () => {
+      throw new Error('no password');
+    });
+  for (let count = 0; count < 50; count += 1) await expect(throwAtOnce()).rejects.toThrow('no password');
   await expect(queue.run('192.0.2.1', async () => 'hash')).resolves.toBe('hash');
 });
