@@ -24,7 +24,7 @@ const KEYS = 22;
 const TARGET_ADDED_MS = 500;
 const TARGET_MIB = 700;
 const TIMEOUT_MS = 60_000;
-const MAX_SETTLE_MS = 120_000;
+const MAX_SETTLE_MS = 600_000;
 const FORCE_NAMES = Object.keys(FORCES);
 /** The service's own rate limits, which other benches switch off: they protect tenants from each other, too. */
 const DEFAULT_RATE_LIMITS = {
@@ -62,7 +62,7 @@ export async function benchNeighbors(): Promise<void> {
       const stop = await startForces(name === TOGETHER ? FORCE_NAMES : [name], greedy);
       const during = await measure(probes, ROUNDS);
       await stop();
-      await settle(probes, idle);
+      await settle(stack, probes, idle);
       console.log(`${name}: processor seconds`, cpuBetween(before, cpuSeconds()));
       rows[name] = { ...describe(during), 'API MiB': memory.peak() };
       console.log(name, rows[name]);
@@ -186,9 +186,19 @@ async function measure(probes: Record<string, Probe>, rounds: number): Promise<R
 }
 
 /** Waits until what a force left has been worked off, so that the next one is measured by itself. */
-async function settle(probes: Record<string, Probe>, idle: Record<string, number[]>): Promise<void> {
+async function settle(
+  { ownerDatabaseUrl }: IsolatedService,
+  probes: Record<string, Probe>,
+  idle: Record<string, number[]>,
+): Promise<void> {
   const startedAt = performance.now();
-  while (performance.now() - startedAt < MAX_SETTLE_MS) {
+  const isOver = () => performance.now() - startedAt > MAX_SETTLE_MS;
+  const client = new pg.Client({ connectionString: ownerDatabaseUrl });
+  await client.connect();
+  // Runs that Temporal has not accepted yet: a burst waits here.
+  while (!isOver() && (await client.query('select from outbox limit 1')).rowCount !== 0) await pause(1_000);
+  await client.end();
+  while (!isOver()) {
     const now = await measure(probes, 2);
     if (Object.keys(idle).every((name) => p99(now[name]) <= p99(idle[name]) + TARGET_ADDED_MS)) break;
   }

@@ -34,8 +34,12 @@ const MAX_REST_MS = 1_000;
 const URGENT_PRIORITY = 2;
 /** A signal is one cheap call, and wakes a run for a person or a report. */
 const SIGNAL_PRIORITY = 1;
-/** An organization with more commands waiting for one queue has a burst. */
-const MAX_WAITING_WITHOUT_REST = 10;
+/**
+ * An organization has a burst for a queue while more of its commands than this wait, or had their call in the last second.
+ * What follows a start keeps the processors busy after the call, so that those that wait do not tell enough.
+ */
+const MAX_RECENT_WITHOUT_REST = 4;
+const RECENT_MS = 1_000;
 /**
  * How long a burst rests after each call, as a multiple of the call, while others use Temporal: the organization then makes
  * at most a third of the calls that it could make one after the other.
@@ -127,14 +131,15 @@ interface LaneOptions {
 
 /** The calls for one queue, and of each organization its share of them. */
 function createLane({ limit, isPaced, isBulk, hasOthers, slowdown }: LaneOptions): Lane {
-  const waiting = new Map<string, number>();
+  /** Commands of each organization that wait, or had their call in the last second. */
+  const recent = new Map<string, number>();
   /** Limits each organization by the maximum of its claims. A rest keeps a claim, but no call. */
   const own = createFairShare({
     name: 'Temporal starts of an organization',
     capacity: Number.MAX_SAFE_INTEGER,
   });
   const calls = createFairShare({ name: 'Temporal starts', capacity: limit });
-  const hasBurst = (id: string) => (waiting.get(id) ?? 0) > MAX_WAITING_WITHOUT_REST;
+  const hasBurst = (id: string) => (recent.get(id) ?? 0) > MAX_RECENT_WITHOUT_REST;
 
   function maximumOf(id: string, isSwept: boolean): number {
     if (isPaced) return 1;
@@ -151,9 +156,9 @@ function createLane({ limit, isPaced, isBulk, hasOthers, slowdown }: LaneOptions
   }
 
   function count(id: string, change: 1 | -1): void {
-    const total = (waiting.get(id) ?? 0) + change;
-    if (total > 0) waiting.set(id, total);
-    else waiting.delete(id);
+    const total = (recent.get(id) ?? 0) + change;
+    if (total > 0) recent.set(id, total);
+    else recent.delete(id);
   }
 
   return {
@@ -167,7 +172,7 @@ function createLane({ limit, isPaced, isBulk, hasOthers, slowdown }: LaneOptions
       count(id, 1);
       const releaseOwn = await own.acquire({ priority, holders: [holder] });
       const releaseCall = await calls.acquire({ priority, holders: [organizationHolder(id)] });
-      count(id, -1);
+      setTimeout(() => count(id, -1), RECENT_MS).unref();
       return (callMs) => {
         releaseCall();
         const rest = restMs(id, isSwept, callMs);
