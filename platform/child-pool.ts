@@ -27,7 +27,7 @@ export interface ChildPoolOptions {
   keepsSpare?: boolean;
   /** Jobs of an organization that run at the same time, even if more processes are free. Default: no limit. */
   maxPerOrganization?: number;
-  /** A child is replaced after this many jobs, or after a job that leaves it above half of `maxResidentBytes`. */
+  /** A child is replaced after this many jobs, or after a job that leaves it above three quarters of `maxResidentBytes`. */
   maxJobsPerProcess: number;
   /** A child above this is killed. Unlike a heap limit, it includes buffers. */
   maxResidentBytes: number;
@@ -68,6 +68,8 @@ export interface ChildPool {
 }
 
 const MEMORY_CHECK_INTERVAL_MS = 200;
+/** Of `maxResidentBytes`. At a half, every few messages of 2 MB cost the start of a mail parser, for which others waited. */
+const MAX_KEPT_PART = 0.75;
 
 export interface TimeLimit {
   /** How long a job may take. */
@@ -142,7 +144,7 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
   async function returnToPool(worker: Worker): Promise<void> {
     const residentBytes = await readResidentBytes(worker.process.pid);
     if (!alive.has(worker) || worker.killReason !== undefined) return;
-    const isWornOut = worker.jobs >= maxJobsPerProcess || residentBytes > maxResidentBytes / 2;
+    const isWornOut = worker.jobs >= maxJobsPerProcess || residentBytes > MAX_KEPT_PART * maxResidentBytes;
     if (isWornOut || idle.length >= maxProcesses + reserve) {
       worker.input.end();
       startSpare();

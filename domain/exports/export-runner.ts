@@ -1,4 +1,5 @@
 import { createFairShare, type FairShare, thirdOf } from '../../platform/concurrency/fair-share.ts';
+import { createSpareCpu } from '../../platform/concurrency/spare-cpu.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -157,7 +158,9 @@ export function createExportRunner(options: ExportRunnerOptions) {
     /** Stops writing the archive when the export must not continue. */
     async function* observe(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
       let checkedAt = Date.now();
+      const useSpareCpu = createSpareCpu();
       for await (const chunk of chunks) {
+        await useSpareCpu();
         signal.throwIfAborted();
         counts.sizeBytes += chunk.length;
         if (Date.now() - checkedAt >= checkIntervalMs) {
