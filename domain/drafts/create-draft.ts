@@ -86,12 +86,12 @@ async function insertWithFiles(
   };
   setFields(draft, fields);
   const inserted = await insertDraft(db, draft);
-  const attachments = await attach(inserted.id);
+  const attachments = await attach(draft.id);
   await saveAttachments(db, attachments);
-  return { draft: { ...inserted }, attachments };
+  return { draft: inserted, attachments };
 }
 
-/** A draft without content that is not scheduled and does not wait. */
+/** A draft without content that is not scheduled and does not wait: what the columns have by default. */
 const EMPTY = {
   threadId: null,
   inReplyTo: null,

@@ -53,10 +53,10 @@ export async function lockScheduledDraft(
   return draft && { ...draft };
 }
 
+/** @returns the draft, with its times. It has the state that the columns have by default. */
 export async function insertDraft(db: Db, draft: Draft): Promise<Draft> {
-  const [inserted] = await insert(db, draft);
-  if (!inserted) throw new Error('PostgreSQL returned no inserted draft');
-  return inserted;
+  const [times] = await insert(db, draft);
+  return { ...draft, ...times };
 }
 
 const insert = compileOnce((db, draft: Draft) =>
@@ -71,9 +71,8 @@ const insert = compileOnce((db, draft: Draft) =>
       created_by_kind: draft.createdByKind,
       created_by_id: draft.createdById,
       ...contentOf(draft),
-      ...stateOf(draft),
     })
-    .returning(columnsOf(DraftEntity))
+    .returning(['created_at as createdAt', 'updated_at as updatedAt'])
     .modifyEnd(PREPARED),
 );
 
