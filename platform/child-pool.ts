@@ -68,7 +68,7 @@ export interface ChildPool {
 }
 
 const MEMORY_CHECK_INTERVAL_MS = 200;
-/** Of `maxResidentBytes`. At a half, every few messages of 2 MB cost the start of a mail parser, for which others waited. */
+/** Of `maxResidentBytes`. At half of it, a few messages of 2 MB wore out a mail parser, and mail waited for the start of the next. */
 const MAX_KEPT_PART = 0.75;
 
 export interface TimeLimit {

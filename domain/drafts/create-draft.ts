@@ -91,7 +91,7 @@ async function insertWithFiles(
   return { draft: inserted, attachments };
 }
 
-/** A draft without content that is not scheduled and does not wait: what the columns have by default. */
+/** A draft without content that is not scheduled and does not wait. Its state is the columns' defaults, which `insertDraft` relies on. */
 const EMPTY = {
   threadId: null,
   inReplyTo: null,

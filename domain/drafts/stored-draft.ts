@@ -53,9 +53,10 @@ export async function lockScheduledDraft(
   return draft && { ...draft };
 }
 
-/** @returns the draft, with its times. It has the state that the columns have by default. */
+/** @returns the draft with its times. Stores its content; its state must be that of a new draft, see {@link saveDraft}. */
 export async function insertDraft(db: Db, draft: Draft): Promise<Draft> {
   const [times] = await insert(db, draft);
+  if (!times) throw new Error('PostgreSQL returned no inserted draft');
   return { ...draft, ...times };
 }
 

@@ -1,5 +1,5 @@
 import { createFairShare, type FairShare, thirdOf } from '../../platform/concurrency/fair-share.ts';
-import { createSpareCpu } from '../../platform/concurrency/spare-cpu.ts';
+import { createRestWhileBusy } from '../../platform/concurrency/rest-while-busy.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -158,9 +158,9 @@ export function createExportRunner(options: ExportRunnerOptions) {
     /** Stops writing the archive when the export must not continue. */
     async function* observe(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
       let checkedAt = Date.now();
-      const useSpareCpu = createSpareCpu();
+      const restWhileBusy = createRestWhileBusy();
       for await (const chunk of chunks) {
-        await useSpareCpu();
+        await restWhileBusy();
         signal.throwIfAborted();
         counts.sizeBytes += chunk.length;
         if (Date.now() - checkedAt >= checkIntervalMs) {

@@ -36,7 +36,7 @@ const URGENT_PRIORITY = 2;
 const SIGNAL_PRIORITY = 1;
 /**
  * An organization has a burst for a queue while more of its commands than this wait, or had their call in the last second.
- * What follows a start keeps the processors busy after the call, so that those that wait do not tell enough.
+ * A run keeps the processors busy after the call that starts it, so counting waiting commands alone finds a burst too late.
  */
 const MAX_RECENT_WITHOUT_REST = 4;
 const RECENT_MS = 1_000;

@@ -1,33 +1,35 @@
 import { cpus } from 'node:os';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout } from 'node:timers/promises';
 
-/** Work after which it looks for idle processors. Linux counts their time in steps of 10 ms. */
+/** How long to work between two looks at the processors. */
 const WORK_MS = 250;
+/** How long to look. Linux counts idle time in steps of 10 ms. */
 const STEP_MS = 50;
-/** A rest ends when this much of one processor was idle for a step: it could have done the work. */
+/** A rest ends when this much of one processor was idle for a step: the work could have used it. */
 const IDLE_PROCESSORS = 0.5;
 /** The longest rest, as a multiple of the work before it: a quarter of the time is left for the work. */
 const MAX_REST = 3;
-/** Longer rests would delay the end of work that is canceled. */
+/** Canceled work ends no later than this. */
 const MAX_REST_MS = 2_000;
 
-export interface SpareCpuOptions {
+export interface RestOptions {
   /** Idle time of all processors of the machine since it started, in milliseconds. */
   readIdleMs?: () => number;
   now?: () => number;
+  pause?: (ms: number) => Promise<unknown>;
 }
 
 const readMachineIdleMs = (): number => cpus().reduce((sum, { times }) => sum + times.idle, 0);
 
 /**
- * For long work that nobody waits for, in a process that does other work, too: call the result between its steps. While the
- * processors of the machine are busy it rests, so that what someone waits for is done first; on a machine that is idle it
- * costs a sixth of the time.
+ * Paces long background work in a process that also does urgent work. Call the returned function between the steps of the
+ * work: it waits while all processors of the machine are busy. On an idle machine it takes a sixth of the time.
  */
-export function createSpareCpu({
+export function createRestWhileBusy({
   readIdleMs = readMachineIdleMs,
   now = () => performance.now(),
-}: SpareCpuOptions = {}): () => Promise<void> {
+  pause = setTimeout,
+}: RestOptions = {}): () => Promise<void> {
   let workSince = now();
   return async () => {
     const workMs = now() - workSince;
