@@ -41,6 +41,15 @@ const WHOLE = {
 };
 
 describe('drafts', () => {
+  test.each([
+    ['an empty one', {}],
+    ['a whole one', WHOLE],
+    ['a scheduled one', { ...WHOLE, send_at: '2099-01-01T00:00:00Z' }],
+  ])('read the same as when they were created: %s', async (_name, body) => {
+    const created = await draft(body);
+    expect((await get(created.id)).json()).toEqual(created);
+  });
+
   test('may be empty; the response has every field', async () => {
     const response = await create({});
     expect(response.statusCode).toBe(201);
