@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
+import { MEMORY_ENVIRONMENTS } from '../dev/services.ts';
 import { newId } from '../platform/ids.ts';
 import { createStorage } from '../platform/storage.ts';
 import { apiClient } from '../test/support/client.ts';
@@ -20,14 +21,6 @@ const MESSAGE_BYTES = 6 * 1024;
 const FILL_BATCH = 10_000;
 const SAMPLE_MS = 50;
 const TIMEOUT_MS = 3_600_000;
-/** The same as in the image and `worker-maintenance`: see Dockerfile and docker-compose.yml. */
-const LOW_MEMORY_ENVIRONMENT = {
-  MALLOC_ARENA_MAX: '2',
-  MALLOC_MMAP_THRESHOLD_: '65536',
-  MALLOC_TRIM_THRESHOLD_: '131072',
-  NODE_OPTIONS: '--max-semi-space-size=2 --max-old-space-size=512',
-};
-
 /**
  * `npm run bench -- export`: an archive of BENCH_EXPORT_MESSAGES (100,000) messages of 6 KiB and of BENCH_EXPORT_FILES_MIB
  * (2,048) MiB of incompressible attachments, written by a separate maintenance worker. Measures its resident memory and
@@ -42,7 +35,7 @@ export async function benchExport(): Promise<void> {
     await stack.kill('workers');
     await putObjects(stack);
     const figures: Record<string, object> = {};
-    const worker = await stack.startScript('workers/maintenance.ts', LOW_MEMORY_ENVIRONMENT);
+    const worker = await stack.startScript('workers/maintenance.ts', MEMORY_ENVIRONMENTS.maintenance);
     await fill(owner, inboxId, MESSAGES / 10, FILES_MIB / 10);
     figures['a tenth'] = await exportOnce(stack, worker);
     await fill(owner, inboxId, (MESSAGES * 9) / 10, (FILES_MIB * 9) / 10);

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import pg from 'pg';
+import { MEMORY_ENVIRONMENTS } from '../dev/services.ts';
 import {
   type IsolatedService,
   residentBytes,
@@ -14,9 +15,6 @@ const CONCURRENT_MESSAGES = 8;
 const MESSAGE_BYTES = 25 * 1024 * 1024;
 const SAMPLE_MS = 50;
 const TARGET_MIB = 400;
-/** The same as in the image: see Dockerfile. */
-export const LOW_MEMORY_ENVIRONMENT = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=2' };
-
 /**
  * `npm run bench -- memory`: measures the inbound worker, as a separate process, while eight messages of 25 MiB arrive
  * concurrently. Samples the resident memory of the worker together with all its parsers, and of the listener, which is a
@@ -27,8 +25,8 @@ export async function benchMemory(): Promise<void> {
   try {
     const inboxId = await createInbox(stack);
     await stack.kill('workers');
-    const inboundWorker = await stack.startScript('workers/inbound.ts', LOW_MEMORY_ENVIRONMENT);
-    const listener = await stack.startScript('workers/inbound-smtp.ts', LOW_MEMORY_ENVIRONMENT);
+    const inboundWorker = await stack.startScript('workers/inbound.ts', MEMORY_ENVIRONMENTS.workers);
+    const listener = await stack.startScript('workers/inbound-smtp.ts', MEMORY_ENVIRONMENTS.workers);
     const database = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
     await database.connect();
     const { rows } = await database.query('select email from inboxes where id = $1', [inboxId]);

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import { MEMORY_ENVIRONMENTS } from '../dev/services.ts';
 import { createApiKey } from '../domain/api-keys/create-api-key.ts';
 import { PERMISSIONS } from '../domain/identity/permissions.ts';
 import { createOrganization } from '../domain/organizations/create-organization.ts';
@@ -11,7 +12,6 @@ import { type IsolatedService, startIsolatedService } from '../test/support/isol
 import { openRequest } from '../test/support/open-request.ts';
 import { cpuBetween, cpuSeconds } from './cpu.ts';
 import { percentile } from './measure.ts';
-import { LOW_MEMORY_ENVIRONMENT } from './memory.ts';
 import { FORCES, type Greedy, listenOn } from './neighbor-forces.ts';
 import { createInbox, post } from './send.ts';
 import { startSmtpSink } from './smtp-sink.ts';
@@ -34,20 +34,20 @@ const DEFAULT_RATE_LIMITS = {
   ORGANIZATION_RATE_LIMIT_BURST: '',
 };
 const TOGETHER = 'all together';
+const CHOSEN = process.env.BENCH_FORCES?.split(',');
 
 /**
  * `npm run bench -- neighbors`: one organization takes each shared capacity at full force, one after the other, then all of
  * them at once. Measures calls, webhooks, sends, mail and streams of another one, on an idle service and meanwhile, and the
- * memory of the API. BENCH_ROUNDS (40) sets how often each is measured, BENCH_FORCE names one force.
+ * memory of the API. BENCH_ROUNDS (40) sets how often each is measured, BENCH_FORCES names some of the forces, with commas.
  */
 export async function benchNeighbors(): Promise<void> {
   const arrivals = new Arrivals();
   const sink = await startSmtpSink((head) => arrivals.note(/^Subject: (probe \d+)/m.exec(head)?.[1]));
-  const stack = await startIsolatedService({
-    ...LOW_MEMORY_ENVIRONMENT,
-    ...DEFAULT_RATE_LIMITS,
-    SMTP_RELAY_PORT: String(sink.port),
-  });
+  const stack = await startIsolatedService(
+    { ...DEFAULT_RATE_LIMITS, SMTP_RELAY_PORT: String(sink.port) },
+    MEMORY_ENVIRONMENTS,
+  );
   const memory = watchMemory(stack);
   try {
     const [greedy, other] = await createTenants(stack);
@@ -57,7 +57,7 @@ export async function benchNeighbors(): Promise<void> {
     const rows: Record<string, object> = { idle: describe(idle) };
     let isMet = true;
     for (const name of [...FORCE_NAMES, TOGETHER]) {
-      if ((process.env.BENCH_FORCE ?? name) !== name) continue;
+      if (CHOSEN && !CHOSEN.includes(name)) continue;
       const before = cpuSeconds();
       const stop = await startForces(name === TOGETHER ? FORCE_NAMES : [name], greedy);
       const during = await measure(probes, ROUNDS);

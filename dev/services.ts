@@ -87,10 +87,18 @@ function chosenSettings(environment: NodeJS.ProcessEnv): Record<string, string> 
   );
 }
 
-/** The same as in the image: see Dockerfile. */
-const LOW_MEMORY_ENVIRONMENT = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=2' };
-/** The same as in docker-compose.yml: a small young generation would make a request cost more processor time. */
-const API_ENVIRONMENT = { ...LOW_MEMORY_ENVIRONMENT, NODE_OPTIONS: '--max-semi-space-size=16' };
+const IMAGE_ENVIRONMENT = {
+  MALLOC_ARENA_MAX: '2',
+  MALLOC_MMAP_THRESHOLD_: '65536',
+  MALLOC_TRIM_THRESHOLD_: '131072',
+  NODE_OPTIONS: '--max-semi-space-size=2',
+};
+/** How much memory libc and V8 keep: as in Dockerfile and docker-compose.yml, which explain it (a test compares them). */
+export const MEMORY_ENVIRONMENTS = {
+  api: { ...IMAGE_ENVIRONMENT, NODE_OPTIONS: '--max-semi-space-size=16' },
+  workers: IMAGE_ENVIRONMENT,
+  maintenance: { ...IMAGE_ENVIRONMENT, NODE_OPTIONS: '--max-semi-space-size=2 --max-old-space-size=512' },
+};
 
 export function describeServices(
   settings: DevSettings,
@@ -104,14 +112,14 @@ export function describeServices(
       name: 'api',
       title: 'API',
       script: 'api/server.ts',
-      environment: { ...API_ENVIRONMENT, ...inherited, ...environments.api },
+      environment: { ...MEMORY_ENVIRONMENTS.api, ...inherited, ...environments.api },
       healthUrl: `http://127.0.0.1:${settings.ports.api}/health/ready`,
     },
     {
       name: 'workers',
       title: 'Workers and inbound SMTP',
       script: 'workers/all.ts',
-      environment: { ...LOW_MEMORY_ENVIRONMENT, ...inherited, ...environments.worker },
+      environment: { ...MEMORY_ENVIRONMENTS.workers, ...inherited, ...environments.worker },
       healthUrl: `http://127.0.0.1:${settings.ports.workerHealth}/health/ready`,
     },
   ];

@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { Ajv } from 'ajv';
 import formats from 'ajv-formats';
+import { MEMORY_ENVIRONMENTS } from '../../dev/services.ts';
 import { ConfigSchema, loadConfig } from '../../platform/config.ts';
 import { SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
 import { interpolate, ourServices, readComposeFile } from './compose-file.ts';
@@ -22,6 +23,22 @@ describe('docker-compose.yml', () => {
     const validate = ajv.compile(schema);
     validate(compose);
     expect(validate.errors ?? []).toEqual([]);
+  });
+
+  test('keeps as little memory as npm start and the chart', () => {
+    const image = Object.fromEntries(
+      [...dockerfile.matchAll(/(MALLOC_\w+|NODE_OPTIONS)=(\S+)/g)].map(([, name, value]) => [name, value]),
+    );
+    const chart = readFileSync(join(ROOT, 'charts/agent-email/templates/_helpers.tpl'), 'utf8');
+    const inChart = (name: string) =>
+      new RegExp(`^${name}:\n(?:  .*\n)*?  nodeOptions: (.*)$`, 'm').exec(chart)?.[1];
+    const { api, workers, maintenance } = MEMORY_ENVIRONMENTS;
+    expect(workers).toEqual(image);
+    for (const [name, expected] of Object.entries({ api, 'worker-maintenance': maintenance })) {
+      const { NODE_OPTIONS } = compose.services[name]?.environment ?? {};
+      expect({ ...image, NODE_OPTIONS }).toEqual(expected);
+      expect(inChart(name)).toBe(NODE_OPTIONS);
+    }
   });
 
   test('has every service of a deployment, the API twice', () => {

@@ -43,17 +43,27 @@ export interface IsolatedService {
  * workers with them.
  *
  * @param overrides settings of API and workers that replace those of `npm start`.
+ * @param environments further variables of each.
  */
-export async function startIsolatedService(overrides: Record<string, string>): Promise<IsolatedService> {
+export async function startIsolatedService(
+  overrides: Record<string, string>,
+  environments: Partial<Record<ServiceProcess, Record<string, string>>> = {},
+): Promise<IsolatedService> {
   const directory = mkdtempSync(join(tmpdir(), 'agent-email-own-'));
   // Under root the database server runs as another user, who must be able to enter.
   chmodSync(directory, 0o755);
   const ports = await freePortVariables();
   const parts = run(['dev/start.ts', '--parts'], { ...process.env, ...ports, DEV_DATA_DIR: directory });
   const scripts = { api: 'api/server.ts', workers: 'workers/all.ts' };
-  const environments = {
-    api: { ...(await waitForEnvFile(join(directory, 'api.env'))), ...UNLIMITED, ...overrides },
-    workers: { ...(await waitForEnvFile(join(directory, 'worker.env'))), ...UNLIMITED, ...overrides },
+  const settingsOf = async (name: ServiceProcess, file: string) => ({
+    ...(await waitForEnvFile(join(directory, file))),
+    ...UNLIMITED,
+    ...overrides,
+    ...environments[name],
+  });
+  const settings = {
+    api: await settingsOf('api', 'api.env'),
+    workers: await settingsOf('workers', 'worker.env'),
   };
   const readiness = {
     api: `http://127.0.0.1:${ports.api}/health/ready`,
@@ -62,7 +72,7 @@ export async function startIsolatedService(overrides: Record<string, string>): P
   const logOf = (name: ServiceProcess) => join(directory, `${name}.output`);
   const processes: Partial<Record<ServiceProcess, ChildProcess>> = {};
   const start = async (name: ServiceProcess) => {
-    processes[name] = run([scripts[name]], environments[name], logOf(name));
+    processes[name] = run([scripts[name]], settings[name], logOf(name));
     await waitForHttp(readiness[name]);
   };
   const further: ChildProcess[] = [];
@@ -74,20 +84,20 @@ export async function startIsolatedService(overrides: Record<string, string>): P
     apiKey: read('seed.json').apiKey ?? '',
     inboundPort: Number(ports.inboundSmtp),
     ownerDatabaseUrl: `postgresql://postgres:${read('secrets.json').postgresPassword}@127.0.0.1:${ports.postgres}/agent_email`,
-    config: loadConfig(environments.workers),
+    config: loadConfig(settings.workers),
     temporalAddress: `127.0.0.1:${ports.temporal}`,
     outputOf: (name) => readFileSync(logOf(name), 'utf8'),
     residentBytes: (name) => residentBytes(processes[name]?.pid),
     start,
     async startScript(script, own) {
       const [port] = Object.values(await freePortVariables());
-      const child = run([script], { ...environments.workers, WORKER_HEALTH_PORT: String(port), ...own });
+      const child = run([script], { ...settings.workers, WORKER_HEALTH_PORT: String(port), ...own });
       further.push(child);
       await waitForHttp(`http://127.0.0.1:${own.WORKER_HEALTH_PORT ?? port}/health/ready`);
       return child.pid ?? 0;
     },
     async startApi() {
-      const { baseUrl, child } = await startFurtherApi(environments.api);
+      const { baseUrl, child } = await startFurtherApi(settings.api);
       further.push(child);
       return { baseUrl, pid: child.pid ?? 0 };
     },
