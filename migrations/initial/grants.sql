@@ -12,29 +12,30 @@ grant select, insert, update, delete on api_keys, approved_recipients, attachmen
 grant select, insert, update on billing_customers, exports, inbox_daily_sends, invitations, message_search,
   organization_policies, retention_policies, shared_domain_caps, sso_providers, sso_setup_links, thread_message_ids,
   usage_counters, usage_hours, webhook_bulk_jobs to agent_email_api;
-grant select, update, delete on members to agent_email_api;
+grant select, update, delete on injection_alarms, members to agent_email_api;
 grant select, delete on inbound_receipts to agent_email_api;
 grant select, insert on audit_entries, installation_keys, metric_deltas, upgrade_requests, usage_deltas, usage_events
   to agent_email_api;
 grant select, update on address_claims, organizations to agent_email_api;
 grant insert on notifications, staff_audit_entries to agent_email_api;
-grant select on billing_meters, billing_subscriptions, installation, limit_overrides, metric_hours,
-  mikro_orm_migrations, payment_graces, refusals, restores, send_attempts, sso_attempts, suspensions, toggles,
+grant select on api_requests, billing_meters, billing_subscriptions, installation, limit_overrides,
+  metric_hours, mikro_orm_migrations, payment_graces, refusals, restores, send_attempts, sso_attempts, suspensions, toggles,
   usage_alerts, webhook_delivery_attempts to agent_email_api;
 grant usage, select on sequence metric_deltas_id_seq, outbox_id_seq, usage_deltas_id_seq
   to agent_email_api;
+grant select, insert, update (end_reason, ended_at, last_used_at) on connections to agent_email_api;
 grant select (dedupe_key, id) on notifications to agent_email_api;
 grant update (attempts, last_error) on outbox to agent_email_api;
 grant select (org_id, provider_id, user_id) on sso_identities to agent_email_api;
 grant select (avatar_url, deleted_at, email, id, name, status) on users to agent_email_api;
-grant update (redacted, response_body) on webhook_delivery_attempts to agent_email_api;
+grant update (redacted, response_body, response_headers) on webhook_delivery_attempts to agent_email_api;
 
 -- Workers see every tenant.
-grant select, insert, update, delete on account_tokens, address_claims, api_keys, approval_digests,
+grant select, insert, update, delete on account_tokens, address_claims, api_keys, api_requests, approval_digests,
   approved_recipients, attachments, audit_entries, billing_customers, billing_meters, billing_subscriptions,
-  custom_limits, deletions, dkim_keys, domains, drafts, environments, events, exports, idempotency_keys,
+  connection_clients, connection_tokens, custom_limits, deletions, dkim_keys, domains, drafts, environments, events, exports, idempotency_keys,
   impersonated_operations, impersonations, inbound_receipts, inbox_credentials, inbox_daily_sends, inboxes,
-  invitations, known_devices, limit_overrides, list_entries, members, message_recipients, message_search, messages,
+  injection_alarms, invitations, known_devices, limit_overrides, list_entries, members, message_recipients, message_search, messages,
   meter_reports, metric_deltas, metric_hours, mfa_challenges, mfa_enrollments, mfa_recovery_codes,
   notifications, oauth_identities, oauth_transactions, organization_policies, organizations,
   outbox, payment_graces, processes, rate_buckets, refusals, reputation_outcomes, retention_policies, send_attempts,
@@ -45,7 +46,7 @@ grant select, insert, update, delete on account_tokens, address_claims, api_keys
   webhook_slots to agent_email_worker;
 grant select, insert, delete on unattributed_reports to agent_email_worker;
 grant select, insert, update on restores, suspensions, sweeps to agent_email_worker;
-grant select, update, delete on released_slugs, sso_providers, staff_jobs to agent_email_worker;
+grant select, update, delete on connections, released_slugs, sso_providers, staff_jobs to agent_email_worker;
 grant select, insert on installation_keys, staff_audit_entries to agent_email_worker;
 grant select, update on announcements, installation to agent_email_worker;
 grant select on mikro_orm_migrations, toggles, upgrade_requests to agent_email_worker;
@@ -57,9 +58,9 @@ grant usage on sequence restores_id_seq to agent_email_worker;
 grant select, insert, update, delete on released_slugs to agent_email_lookup;
 grant select, insert, update on address_claims to agent_email_lookup;
 grant select, delete on outbox to agent_email_lookup;
-grant select, insert on usage_deltas to agent_email_lookup;
-grant select on api_keys, custom_limits, domains, environments, impersonations, limit_overrides, members,
-  message_search, messages, organization_policies, organizations, sessions, sso_configurations, staff_members,
+grant select, insert on api_requests, usage_deltas to agent_email_lookup;
+grant select on api_keys, connection_tokens, connections, custom_limits, domains, environments, impersonations,
+  limit_overrides, members, message_search, messages, organization_policies, organizations, sessions, sso_configurations, staff_members,
   usage_counters, users to agent_email_lookup;
 grant usage, select on sequence usage_deltas_id_seq to agent_email_lookup;
 grant select (env_id, id, org_id) on attachments to agent_email_lookup;
@@ -74,7 +75,8 @@ grant select (endpoint_id, id, org_id) on webhook_deliveries to agent_email_look
 grant select (env_id, id, org_id) on webhook_endpoints to agent_email_lookup;
 
 -- Sign-in and people: users, sessions, factors and memberships of every organization, and no mail.
-grant select, insert, update, delete on account_tokens, known_devices, members, mfa_challenges, mfa_enrollments,
+grant select, insert, update, delete on account_tokens, connection_clients, connection_tokens, known_devices, members,
+  mfa_challenges, mfa_enrollments,
   mfa_recovery_codes, oauth_identities, oauth_transactions, sign_in_attempts, sign_ups, sso_assertions, sso_attempts,
   sso_configurations, sso_identities, sso_transactions, webauthn_challenges to agent_email_people;
 grant select, insert, update on deletions, organizations, sessions, sso_providers, users to agent_email_people;
@@ -85,6 +87,7 @@ grant select on announcements, billing_subscriptions, organization_policies, rel
   agent_email_people;
 grant usage, select on sequence outbox_id_seq to agent_email_people;
 grant select (action, org_id, resource_id) on audit_entries to agent_email_people;
+grant select, update (end_reason, ended_at) on connections to agent_email_people;
 grant select (domain_name, org_id, verification_status) on domains to agent_email_people;
 
 -- Staff: organizations, people, keys and usage of every tenant, and no mail.
@@ -102,6 +105,8 @@ grant usage, select on sequence outbox_id_seq to agent_email_staff;
 grant select (allowed_cidrs, created_at, created_by_key_id, created_by_user_id, env_id, expires_at, id, inbox_id,
   last_four, last_used_at, name, org_id, permissions, previous_expires_at, previous_last_four, revoked_at), update
   (permissions, revoked_at) on api_keys to agent_email_staff;
+grant select (client_name, ended_at, id, org_id, user_id), update (end_reason, ended_at) on connections to
+  agent_email_staff;
 grant update (ended_at, generation, reconciled_at, status) on deletions to agent_email_staff;
 grant update (status, updated_at) on environments to agent_email_staff;
 grant update (calls) on impersonated_operations to agent_email_staff;
@@ -136,18 +141,20 @@ alter function claim_slug owner to agent_email_lookup;
 alter function count_api_calls owner to agent_email_lookup;
 alter function delete_dispatched owner to agent_email_lookup;
 alter function find_api_key owner to agent_email_lookup;
+alter function find_connection owner to agent_email_lookup;
 alter function find_impersonation owner to agent_email_lookup;
 alter function find_session owner to agent_email_lookup;
 alter function lacks_break_glass_owner owner to agent_email_lookup;
 alter function oldest_waiting_starts owner to agent_email_lookup;
+alter function record_api_requests owner to agent_email_lookup;
 alter function search_messages owner to agent_email_lookup;
 revoke create on schema public from agent_email_lookup;
 revoke all on function claim_address, claim_domain, claim_slug, count_api_calls, delete_dispatched, find_api_key,
-  find_environment, find_impersonation, find_session, lacks_break_glass_owner, oldest_waiting_starts, search_messages
-  from public;
+  find_connection, find_environment, find_impersonation, find_session, lacks_break_glass_owner, oldest_waiting_starts,
+  record_api_requests, search_messages from public;
 grant execute on function claim_address, claim_domain, count_api_calls, delete_dispatched, find_api_key,
   find_impersonation, find_session, oldest_waiting_starts to agent_email_api, agent_email_worker;
 grant execute on function find_environment to agent_email_lookup;
 grant execute on function lacks_break_glass_owner to agent_email_api, agent_email_worker, agent_email_people,
   agent_email_staff;
-grant execute on function search_messages to agent_email_api;
+grant execute on function find_connection, record_api_requests, search_messages to agent_email_api;

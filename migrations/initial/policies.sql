@@ -12,6 +12,11 @@ create policy "lookup" on "api_keys" to "agent_email_lookup" using (true) with c
 create policy "people" on "api_keys" to "agent_email_people" using (true) with check (true);
 create policy "staff" on "api_keys" to "agent_email_staff" using (true) with check (true);
 
+alter table "api_requests" enable row level security;
+create policy "tenant" on "api_requests" to "agent_email_api" using (org_id = nullif(current_setting('app.org_id', true), '')) with check (org_id = nullif(current_setting('app.org_id', true), ''));
+create policy "worker" on "api_requests" to "agent_email_worker" using (true) with check (true);
+create policy "lookup" on "api_requests" to "agent_email_lookup" using (true) with check (true);
+
 alter table "approval_digests" enable row level security;
 create policy "tenant" on "approval_digests" to "agent_email_api" using (org_id = nullif(current_setting('app.org_id', true), '')) with check (org_id = nullif(current_setting('app.org_id', true), ''));
 create policy "worker" on "approval_digests" to "agent_email_worker" using (true) with check (true);
@@ -46,6 +51,13 @@ create policy "tenant" on "billing_subscriptions" to "agent_email_api" using (or
 create policy "worker" on "billing_subscriptions" to "agent_email_worker" using (true) with check (true);
 create policy "people" on "billing_subscriptions" to "agent_email_people" using (true) with check (true);
 create policy "staff" on "billing_subscriptions" to "agent_email_staff" using (true) with check (true);
+
+alter table "connections" enable row level security;
+create policy "tenant" on "connections" to "agent_email_api" using (org_id = nullif(current_setting('app.org_id', true), '')) with check (org_id = nullif(current_setting('app.org_id', true), ''));
+create policy "worker" on "connections" to "agent_email_worker" using (true) with check (true);
+create policy "lookup" on "connections" to "agent_email_lookup" using (true) with check (true);
+create policy "people" on "connections" to "agent_email_people" using (true) with check (true);
+create policy "staff" on "connections" to "agent_email_staff" using (true) with check (true);
 
 alter table "custom_limits" enable row level security;
 create policy "tenant" on "custom_limits" to "agent_email_api" using (org_id = nullif(current_setting('app.org_id', true), '')) with check (org_id = nullif(current_setting('app.org_id', true), ''));
@@ -117,6 +129,10 @@ create policy "tenant" on "inboxes" to "agent_email_api" using (org_id = nullif(
 create policy "worker" on "inboxes" to "agent_email_worker" using (true) with check (true);
 create policy "lookup" on "inboxes" to "agent_email_lookup" using (true) with check (true);
 create policy "staff" on "inboxes" to "agent_email_staff" using (true) with check (true);
+
+alter table "injection_alarms" enable row level security;
+create policy "tenant" on "injection_alarms" to "agent_email_api" using (org_id = nullif(current_setting('app.org_id', true), '')) with check (org_id = nullif(current_setting('app.org_id', true), ''));
+create policy "worker" on "injection_alarms" to "agent_email_worker" using (true) with check (true);
 
 alter table "invitations" enable row level security;
 create policy "tenant" on "invitations" to "agent_email_api" using (org_id = nullif(current_setting('app.org_id', true), '')) with check (org_id = nullif(current_setting('app.org_id', true), ''));

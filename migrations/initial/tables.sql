@@ -34,6 +34,34 @@ create index "announcements_unmailed_index" on "announcements" ("starts_at") whe
 alter table "announcements" add constraint "announcements_audience" check (audience = ANY (ARRAY['all'::text, 'tier'::text, 'organizations'::text, 'owners'::text]));
 alter table "announcements" add constraint "announcements_delivery" check (delivery = ANY (ARRAY['shown'::text, 'mailed'::text]));
 
+create table "api_requests" (
+  "id" text collate "C" not null,
+  "org_id" text collate "C" not null,
+  "env_id" text collate "C" not null,
+  "method" text not null,
+  "path" text not null,
+  "status" smallint not null,
+  "code" text null,
+  "credential_kind" text not null,
+  "credential_id" text collate "C" not null,
+  "duration_ms" int not null,
+  primary key ("id")
+);
+create index "api_requests_org_id_id_index" on "api_requests" ("org_id", "id");
+create index "api_requests_credential_id_id_index" on "api_requests" ("credential_id", "id");
+create index "api_requests_errors_index" on "api_requests" ("org_id", "status", "id") where "status" >= 400;
+
+create table "connection_clients" (
+  "id_hash" bytea not null,
+  "metadata" jsonb not null,
+  "network_hash" bytea not null,
+  "last_used_at" timestamptz(3) null,
+  "created_at" timestamptz(3) not null default now(),
+  primary key ("id_hash")
+);
+create index "connection_clients_network_hash_created_at_index" on "connection_clients" ("network_hash", "created_at");
+create index "connection_clients_last_used_at_index" on "connection_clients" ("last_used_at");
+
 create table "deletions" (
   "id" text collate "C" not null,
   "kind" text not null,
@@ -326,11 +354,13 @@ create table "domains" (
   "last_checked_at" timestamptz(3) null,
   "verified_at" timestamptz(3) null,
   "reconciled_at" timestamptz(3) null,
+  "catch_all_inbox_id" text collate "C" null,
   "created_at" timestamptz(3) not null default now(),
   "updated_at" timestamptz(3) not null default now(),
   primary key ("id")
 );
 create index "domains_org_id_id_index" on "domains" ("org_id", "id");
+create index "domains_catch_all_index" on "domains" ("catch_all_inbox_id") where "catch_all_inbox_id" is not null;
 create index "domains_next_check_index" on "domains" ("next_check_at") where "next_check_at" is not null;
 alter table "domains" add constraint "domains_org_id_domain_name_unique" unique ("org_id", "domain_name");
 create unique index "domains_client_id_unique" on "domains" ("org_id", "client_id");
@@ -344,11 +374,16 @@ create table "inboxes" (
   "username" text not null,
   "domain" text not null,
   "domain_id" text collate "C" null,
+  "aliases" text[] not null default '{}',
   "display_name" text null,
   "client_id" text null,
   "status" text not null default 'active',
   "send_paused" boolean not null default false,
   "send_paused_reason" text null,
+  "send_paused_by_kind" text null,
+  "send_paused_by_id" text null,
+  "send_paused_at" timestamptz(3) null,
+  "reputation_paused" boolean not null default false,
   "send_resumed_at" timestamptz(3) null,
   "created_at" timestamptz(3) not null default now(),
   "updated_at" timestamptz(3) not null default now(),
@@ -360,7 +395,7 @@ create table "inboxes" (
 );
 create index "inboxes_env_id_id_index" on "inboxes" ("env_id", "id");
 create index "inboxes_domain_id_index" on "inboxes" ("domain_id");
-create index "inboxes_paused_index" on "inboxes" ("id") where "send_paused" and "deleted_at" is null;
+create index "inboxes_reputation_paused_index" on "inboxes" ("id") where "reputation_paused" and "deleted_at" is null;
 create index "inboxes_pending_purge_index" on "inboxes" ("purge_requested_at") where "purge_requested_at" is not null and "purged_at" is null;
 create unique index "inboxes_email_unique" on "inboxes" ("email") where "deleted_at" is null;
 create unique index "inboxes_client_id_unique" on "inboxes" ("org_id", "client_id") where "deleted_at" is null;
@@ -371,6 +406,7 @@ create table "list_entries" (
   "direction" text not null,
   "effect" text not null,
   "entry" text not null,
+  "authenticated" boolean not null default false,
   "env_id" text collate "C" null,
   "inbox_id" text collate "C" null,
   "created_at" timestamptz(3) not null default now(),
@@ -378,6 +414,19 @@ create table "list_entries" (
 );
 create index "list_entries_org_id_direction_effect_id_index" on "list_entries" ("org_id", "direction", "effect", "id");
 create unique index "list_entries_unique" on "list_entries" ("org_id", "direction", "entry", "effect", "env_id", "inbox_id") nulls not distinct;
+
+create table "injection_alarms" (
+  "message_id" text collate "C" not null,
+  "org_id" text collate "C" not null,
+  "env_id" text collate "C" not null,
+  "inbox_id" text collate "C" not null,
+  "thread_id" text collate "C" not null,
+  "addresses" text[] null,
+  "ends_at" timestamptz(3) not null,
+  primary key ("message_id")
+);
+create index "injection_alarms_org_id_inbox_id_ends_at_index" on "injection_alarms" ("org_id", "inbox_id", "ends_at");
+create index "injection_alarms_ends_at_index" on "injection_alarms" ("ends_at");
 
 create table "inbox_daily_sends" (
   "inbox_id" text collate "C" not null,
@@ -402,6 +451,7 @@ create table "drafts" (
   "inbox_id" text collate "C" not null,
   "thread_id" text null,
   "in_reply_to" text null,
+  "forwarded_message_id" text collate "C" null,
   "subject" text null,
   "to" jsonb not null,
   "cc" jsonb not null,
@@ -430,6 +480,8 @@ create table "drafts" (
   "decision_note" text null,
   "submission" jsonb null,
   "version" int not null default 1,
+  "created_by_kind" text null,
+  "created_by_id" text collate "C" null,
   "last_edited_by_kind" text null,
   "last_edited_by_id" text collate "C" null,
   "reconciled_at" timestamptz(3) null,
@@ -584,6 +636,7 @@ create table "api_keys" (
   "revoked_at" timestamptz(3) null,
   "allowed_cidrs" text[] not null default '{}',
   "last_used_at" timestamptz(3) null,
+  "last_used_from" text null,
   "created_at" timestamptz(3) not null default now(),
   primary key ("id")
 );
@@ -606,6 +659,7 @@ create table "organization_policies" (
   "blocked_recipient_domains" text[] not null default '{}',
   "daily_send_cap_per_inbox" int null,
   "require_send_approval" text not null default 'off',
+  "after_alarm" text not null default 'approval',
   "auto_submitted_header" boolean not null default true,
   "support_access" text not null default 'allowed',
   "support_access_until" timestamptz(3) null,
@@ -613,6 +667,7 @@ create table "organization_policies" (
   primary key ("org_id")
 );
 alter table "organization_policies" add constraint "organization_policies_require_send_approval" check (require_send_approval = ANY (ARRAY['off'::text, 'all'::text, 'external'::text]));
+alter table "organization_policies" add constraint "organization_policies_after_alarm" check (after_alarm = ANY (ARRAY['approval'::text, 'none'::text]));
 alter table "organization_policies" add constraint "organization_policies_support_access" check (support_access = ANY (ARRAY['allowed'::text, 'ask'::text]));
 
 create table "outbox" (
@@ -1072,6 +1127,7 @@ create table "messages" (
   "cc" jsonb not null,
   "bcc" jsonb not null,
   "reply_to" jsonb not null,
+  "delivered_to" text null,
   "subject" text not null,
   "preview" text not null default '',
   "text_body" text null,
@@ -1092,6 +1148,15 @@ create table "messages" (
   "spam" jsonb null,
   "automated" boolean not null default false,
   "signals" text[] not null default '{}',
+  "codes" jsonb not null default '[]',
+  "links" jsonb not null default '[]',
+  "all_links" jsonb not null default '[]',
+  "has_more_links" boolean not null default false,
+  "invites" jsonb not null default '[]',
+  "injection" jsonb not null default '{"level": "none", "reasons": []}',
+  "injection_dismissed_at" timestamptz(3) null,
+  "injection_dismissed_by" text collate "C" null,
+  "findings_version" smallint not null default 0,
   "announced" boolean not null default true,
   "parse_error" text null,
   "raw_key" text null,
@@ -1115,6 +1180,7 @@ create index "messages_inbox_id_rfc_message_id_index" on "messages" ("inbox_id",
 create index "messages_outbound_index" on "messages" ("inbox_id", "id") where "direction" = 'outbound';
 create index "messages_draft_index" on "messages" ("draft_id") where "draft_id" is not null;
 create index "messages_unparsed_index" on "messages" ("id") where "parse_error" is not null;
+create index "messages_attention_index" on "messages" ("env_id", "id") where "status" = 'needs_attention';
 create index "messages_unsettled_index" on "messages" ("updated_at") where "status" in ('queued', 'sending', 'deferred', 'needs_attention');
 
 create table "send_attempts" (
@@ -1176,6 +1242,7 @@ create table "attachments" (
   "sha256" bytea not null,
   "storage_key" text not null,
   "content_id" text null,
+  "text_key" text null,
   "disposition" text not null,
   "created_at" timestamptz(3) not null default now(),
   primary key ("id")
@@ -1184,6 +1251,7 @@ create index "attachments_inbox_id_index" on "attachments" ("inbox_id");
 create index "attachments_message_id_position_index" on "attachments" ("message_id", "position");
 create index "attachments_draft_id_position_index" on "attachments" ("draft_id", "position");
 create index "attachments_storage_key_index" on "attachments" ("storage_key");
+create index "attachments_text_index" on "attachments" ("text_key") where "text_key" is not null;
 create index "attachments_unused_index" on "attachments" ("created_at") where "message_id" is null and "draft_id" is null;
 alter table "attachments" add constraint "attachments_one_owner" check (message_id is null or draft_id is null);
 
@@ -1454,6 +1522,51 @@ create table "known_devices" (
 create index "known_devices_user_id_index" on "known_devices" ("user_id");
 create index "known_devices_expires_at_index" on "known_devices" ("expires_at");
 
+create table "connections" (
+  "id" text collate "C" not null,
+  "org_id" text collate "C" not null,
+  "env_id" text collate "C" null,
+  "inbox_id" text collate "C" null,
+  "user_id" text collate "C" not null,
+  "request_hash" bytea null,
+  "client_id" text not null,
+  "client_name" text not null,
+  "redirect_to" text not null,
+  "permissions" text[] not null,
+  "method" text not null,
+  "factors" text[] not null,
+  "sso_configuration_id" text collate "C" null,
+  "authenticated_at" timestamptz(3) not null,
+  "expires_at" timestamptz(3) not null,
+  "last_used_at" timestamptz(3) null,
+  "ended_at" timestamptz(3) null,
+  "end_reason" text null,
+  "created_at" timestamptz(3) not null default now(),
+  primary key ("id")
+);
+create index "connections_org_id_id_index" on "connections" ("org_id", "id");
+create index "connections_user_id_id_index" on "connections" ("user_id", "id");
+create index "connections_ended_at_index" on "connections" ("ended_at");
+create index "connections_client_id_index" on "connections" ("client_id");
+alter table "connections" add constraint "connections_request_hash_unique" unique ("request_hash");
+alter table "connections" add constraint "connections_end_reason" check (end_reason = ANY (ARRAY['person'::text, 'client'::text, 'reuse'::text, 'membership'::text, 'sign_out'::text, 'unused'::text]));
+
+create table "connection_tokens" (
+  "token_hash" bytea not null,
+  "kind" text not null,
+  "connection_id" text collate "C" null,
+  "network_hash" bytea null,
+  "payload" jsonb not null,
+  "consumed_at" timestamptz(3) null,
+  "expires_at" timestamptz(3) not null,
+  "created_at" timestamptz(3) not null default now(),
+  primary key ("token_hash")
+);
+create index "connection_tokens_connection_id_index" on "connection_tokens" ("connection_id");
+create index "connection_tokens_expires_at_index" on "connection_tokens" ("expires_at");
+create index "connection_tokens_network_index" on "connection_tokens" ("network_hash") where "network_hash" is not null;
+alter table "connection_tokens" add constraint "connection_tokens_kind" check (kind = ANY (ARRAY['interaction'::text, 'authorization_code'::text, 'access_token'::text, 'refresh_token'::text]));
+
 create table "account_tokens" (
   "token_hash" bytea not null,
   "purpose" text not null,
@@ -1545,6 +1658,7 @@ create table "webhook_delivery_attempts" (
   "duration_ms" int null,
   "status_code" int null,
   "response_body" text null,
+  "response_headers" jsonb null,
   "error" text null,
   "redacted" boolean not null default false,
   primary key ("delivery_id", "number")
@@ -1603,6 +1717,9 @@ alter table "inboxes" add constraint "inboxes_domain_id_foreign" foreign key ("d
 alter table "list_entries" add constraint "list_entries_org_id_foreign" foreign key ("org_id") references "organizations" ("id") on delete cascade;
 alter table "list_entries" add constraint "list_entries_env_id_foreign" foreign key ("env_id") references "environments" ("id") on delete cascade;
 alter table "list_entries" add constraint "list_entries_inbox_id_foreign" foreign key ("inbox_id") references "inboxes" ("id") on delete cascade;
+alter table "injection_alarms" add constraint "injection_alarms_org_id_foreign" foreign key ("org_id") references "organizations" ("id") on delete cascade;
+alter table "injection_alarms" add constraint "injection_alarms_env_id_foreign" foreign key ("env_id") references "environments" ("id") on delete cascade;
+alter table "injection_alarms" add constraint "injection_alarms_inbox_id_foreign" foreign key ("inbox_id") references "inboxes" ("id") on delete cascade;
 alter table "inbox_daily_sends" add constraint "inbox_daily_sends_inbox_id_foreign" foreign key ("inbox_id") references "inboxes" ("id") on update cascade on delete cascade;
 alter table "inbox_daily_sends" add constraint "inbox_daily_sends_org_id_foreign" foreign key ("org_id") references "organizations" ("id") on delete cascade;
 alter table "inbox_credentials" add constraint "inbox_credentials_inbox_id_foreign" foreign key ("inbox_id") references "inboxes" ("id") on update cascade on delete cascade;
@@ -1680,6 +1797,11 @@ alter table "mfa_challenges" add constraint "mfa_challenges_user_id_foreign" for
 alter table "members" add constraint "members_org_id_foreign" foreign key ("org_id") references "organizations" ("id") on update cascade on delete cascade;
 alter table "members" add constraint "members_user_id_foreign" foreign key ("user_id") references "users" ("id") on update cascade on delete cascade;
 alter table "known_devices" add constraint "known_devices_user_id_foreign" foreign key ("user_id") references "users" ("id") on delete cascade;
+alter table "connections" add constraint "connections_org_id_foreign" foreign key ("org_id") references "organizations" ("id") on delete cascade;
+alter table "connections" add constraint "connections_env_id_foreign" foreign key ("env_id") references "environments" ("id") on delete cascade;
+alter table "connections" add constraint "connections_inbox_id_foreign" foreign key ("inbox_id") references "inboxes" ("id") on delete cascade;
+alter table "connections" add constraint "connections_user_id_foreign" foreign key ("user_id") references "users" ("id") on delete cascade;
+alter table "connection_tokens" add constraint "connection_tokens_connection_id_foreign" foreign key ("connection_id") references "connections" ("id") on delete cascade;
 alter table "account_tokens" add constraint "account_tokens_user_id_foreign" foreign key ("user_id") references "users" ("id") on delete cascade;
 alter table "webauthn_challenges" add constraint "webauthn_challenges_user_id_foreign" foreign key ("user_id") references "users" ("id") on delete cascade;
 alter table "webhook_endpoints" add constraint "webhook_endpoints_org_id_foreign" foreign key ("org_id") references "organizations" ("id") on delete cascade;

@@ -41,3 +41,4 @@ create trigger "signal_sessions_access" after update on "sessions" for each row 
 create trigger "signal_sessions_access_end" after delete on "sessions" for each row execute function "signal_access"();
 create trigger "signal_members_access" after update on "members" for each row when (old.role is distinct from new.role) execute function "signal_access"();
 create trigger "signal_members_access_end" after delete on "members" for each row execute function "signal_access"();
+create trigger "signal_connections_access" after update on "connections" for each row when (old.ended_at is distinct from new.ended_at) execute function "signal_access"();

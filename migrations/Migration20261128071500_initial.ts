@@ -6,8 +6,8 @@ import { replaceSqlFunction } from '../platform/database/sql-functions.ts';
  * The first schema. Tables, triggers and policies are as MikroORM generates them from the entities; what entities do not
  * express (roles, grants, settings of the search index) is written by hand.
  */
-export class Migration20261123130000_initial extends Migration {
-  override name = 'Migration20261123130000_initial';
+export class Migration20261128071500_initial extends Migration {
+  override name = 'Migration20261128071500_initial';
 
   override up(): void {
     this.addSql(readPart('roles'));
@@ -29,6 +29,7 @@ const FUNCTIONS = [
   'count_storage',
   'delete_dispatched',
   'find_api_key',
+  'find_connection',
   'find_environment',
   'find_impersonation',
   'find_session',
@@ -37,6 +38,7 @@ const FUNCTIONS = [
   'lacks_break_glass_owner',
   'lease_rate_tokens',
   'oldest_waiting_starts',
+  'record_api_requests',
   'reindex_message_content',
   'reindex_message_labels',
   'reindex_message_thread',
