@@ -53,7 +53,7 @@ const MAX_CACHED_WORKFLOWS = 500;
  */
 const MAX_CONCURRENT_WORKFLOW_TASKS = {
   [OUTBOUND_QUEUE]: 40,
-  [WEBHOOKS_QUEUE]: 10,
+  [WEBHOOKS_QUEUE]: 40,
   [MAINTENANCE_QUEUE]: 10,
 };
 const AUTOSCALED_POLLERS = { type: 'autoscaling', initial: 4 } as const;
