@@ -24,9 +24,9 @@ const tier = (suffix: string, needs?: string): NonNullable<Config['projects']>[n
 const config: Config = {
   projects: [tier('unit'), tier('api', 'start-database'), tier('workflow'), tier('e2e', 'start-service')],
   testTimeout: 60_000 * TIME_FACTOR,
-  // One for each of two processors, and one more because many files wait, see the sequencer. With a fourth, the processors
-  // are never idle, and tests run into their time limits.
-  maxWorkers: 3,
+  // Two for each of two processors, because many files wait (see the sequencer): with three workers in all, a quarter of the
+  // processors' time was idle.
+  maxWorkers: 4,
   testSequencer: '<rootDir>/test/support/test-sequencer.mts',
   // A worker that keeps more than this is replaced, before garbage collection slows it.
   workerIdleMemoryLimit: '1GB',
