@@ -97,7 +97,12 @@ export function buildDeliveryStart(
     workflowId: deliverWebhookWorkflowId(delivery.id, delivery.generation),
     taskQueue: WEBHOOKS_QUEUE,
     input: { deliveryId: delivery.id, generation: delivery.generation, endpointId: delivery.endpointId },
-    priority: { priorityKey, fairnessKey: delivery.organizationId },
+    // An endpoint that hangs delays no other, and an organization with many endpoints has one share.
+    priority: {
+      priorityKey,
+      fairnessKey: delivery.endpointId,
+      fairnessHolder: delivery.organizationId,
+    },
     searchAttributes: {
       OrgId: delivery.organizationId,
       EnvId: delivery.environmentId,

@@ -5,6 +5,8 @@ export interface StartPriority {
   priorityKey: number;
   /** Within a priority, Temporal divides the task queue fairly between keys. At most 64 bytes. */
   fairnessKey: string;
+  /** Whose keys share one weight. Unset: the key has a share of its own. */
+  fairnessHolder?: string;
 }
 
 export interface StartCommand {

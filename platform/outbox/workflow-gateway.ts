@@ -9,6 +9,7 @@ import {
 import { type SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import { type SearchAttributeName, searchAttributeKeys } from '../temporal.ts';
 import { activeTraceparent, type SpanDescription, withSpan } from '../tracing/span.ts';
+import { createFairnessWeights, type FairnessWeights } from './fairness-weights.ts';
 import type { ControlCommand, OutboxCommand, StartCommand } from './outbox-command.ts';
 
 export type RunStatus =
@@ -47,11 +48,14 @@ type Clients = Pick<Client, 'workflow' | 'schedule'>;
 
 export function createWorkflowGateway(clients: Clients): WorkflowGateway {
   const { workflow } = clients;
+  const weights = createFairnessWeights();
   return {
     dispatch(command) {
       const { traceparent } = command;
-      if (traceparent === undefined) return deliver(clients, command);
-      return withSpan({ ...describeDispatch(command), parent: traceparent }, () => deliver(clients, command));
+      if (traceparent === undefined) return deliver(clients, weights, command);
+      return withSpan({ ...describeDispatch(command), parent: traceparent }, () =>
+        deliver(clients, weights, command),
+      );
     },
 
     async describe(workflowId) {
@@ -106,17 +110,18 @@ const GONE = [WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError, Sched
 
 async function deliver(
   { workflow, schedule }: Clients,
+  weights: FairnessWeights,
   { start, signal, control, unpause }: OutboxCommand,
 ): Promise<void> {
   try {
     if (start && signal) {
       await workflow.signalWithStart(start.workflowType, {
-        ...startOptions(start),
+        ...startOptions(start, weights),
         signal: signal.signalName,
         signalArgs: signal.args,
       });
     } else if (start) {
-      await workflow.start(start.workflowType, startOptions(start));
+      await workflow.start(start.workflowType, startOptions(start, weights));
     } else if (signal) {
       await workflow.getHandle(signal.workflowId).signal(signal.signalName, ...signal.args);
     } else if (control) {
@@ -150,7 +155,12 @@ function buildMemo({ recovery }: StartCommand): { memo?: { traceparent?: string;
   return Object.keys(memo).length === 0 ? {} : { memo };
 }
 
-function startOptions(start: StartCommand) {
+function toPriority({ fairnessHolder, ...priority }: StartCommand['priority'], weights: FairnessWeights) {
+  if (fairnessHolder === undefined) return priority;
+  return { ...priority, fairnessWeight: weights.weightOf(fairnessHolder, priority.fairnessKey) };
+}
+
+function startOptions(start: StartCommand, weights: FairnessWeights) {
   const { requestId, searchAttributes } = start;
   const values = requestId ? { ...searchAttributes, RequestId: requestId } : searchAttributes;
   const pairs = Object.entries(values).map(
@@ -164,7 +174,7 @@ function startOptions(start: StartCommand) {
     typedSearchAttributes: new TypedSearchAttributes(pairs),
     staticSummary: start.summary,
     // A run's tasks and its activities inherit it.
-    priority: start.priority,
+    priority: toPriority(start.priority, weights),
     ...(start.recovery ? { staticDetails: start.recovery } : {}),
     ...buildMemo(start),
     workflowIdReusePolicy: start.replacesCompleted

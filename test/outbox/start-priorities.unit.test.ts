@@ -49,8 +49,8 @@ test.each<[string, StartCommand, string, number, string]>([
     3,
     'org_1',
   ],
-  ['a webhook delivery', buildDeliveryStart(delivery), 'webhooks', 3, 'org_1'],
-  ['a replayed delivery', buildDeliveryStart(delivery, PRIORITY.bulk), 'webhooks', 5, 'org_1'],
+  ['a webhook delivery', buildDeliveryStart(delivery), 'webhooks', 3, delivery.endpointId],
+  ['a replayed delivery', buildDeliveryStart(delivery, PRIORITY.bulk), 'webhooks', 5, delivery.endpointId],
 ])('%s has its queue, priority and fairness key', (_name, start, taskQueue, priorityKey, fairnessKey) => {
   expect(start).toMatchObject({ taskQueue, priority: { priorityKey, fairnessKey } });
 });

@@ -44,6 +44,22 @@ test('unpauses a schedule with the reason, and is content if it is gone', async 
   expect(unpaused).toEqual(['reconcile: Ticket 7']);
 });
 
+test('divides the weight of a holder among its fairness keys', async () => {
+  const received: { priority?: object }[] = [];
+  const workflow = {
+    start: async (_type: string, options: object) => received.push(options),
+  } as unknown as Client['workflow'];
+  const { dispatch } = createWorkflowGateway({ workflow, schedule: NO_SCHEDULES });
+  for (const fairnessKey of ['whe_1', 'whe_2'])
+    await dispatch({
+      start: { ...START, priority: { priorityKey: 3, fairnessKey, fairnessHolder: 'org_1' } },
+    });
+  expect(received.map(({ priority }) => priority)).toEqual([
+    { priorityKey: 3, fairnessKey: 'whe_1', fairnessWeight: 1 },
+    { priorityKey: 3, fairnessKey: 'whe_2', fairnessWeight: 1 / 2 },
+  ]);
+});
+
 test('passes priority and fairness key, which the run’s activities inherit', async () => {
   expect(await getStartOptions(START)).toMatchObject({
     workflowId: 'webhook/whd_1',

@@ -118,7 +118,7 @@ describe('a delivery', () => {
     const { endpointId } = (await read()).delivery ?? {};
     expect(commands[0]?.start).toMatchObject({
       taskQueue: 'webhooks',
-      priority: { fairnessKey: commands[0]?.start?.searchAttributes.OrgId },
+      priority: { fairnessKey: endpointId, fairnessHolder: commands[0]?.start?.searchAttributes.OrgId },
       input: { deliveryId: id, generation: 1, endpointId },
       searchAttributes: { OrgId: expect.any(String), ResourceId: endpointId, Stage: 'delivering' },
     });

@@ -157,7 +157,7 @@ describe('deliverWebhook', () => {
     expect(calls).toBe(100);
   });
 
-  test('shares workflow tasks by organization, and attempts by endpoint', async () => {
+  test('shares attempts by endpoint, also if the run has another key', async () => {
     const queue = randomUUID();
     await environment.withWorker(queue, receiver(1).activities, async () => {
       const handle = await environment.temporal.client.workflow.start(DELIVER_WEBHOOK, {

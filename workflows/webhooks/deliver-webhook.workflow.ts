@@ -41,7 +41,7 @@ export async function deliverWebhook({
   generation,
   endpointId,
 }: DeliverWebhookInput): Promise<string> {
-  // The run's own key is its organization. A hanging endpoint must not delay attempts at others of its organization either.
+  // Runs that started before their own key was the endpoint have their organization's.
   const { attemptDelivery } = proxyActivities<WebhookActivities>({
     ...ATTEMPT,
     priority: { fairnessKey: endpointId },
