@@ -21,6 +21,7 @@ const MESSAGE_BYTES = 6 * 1024;
 const FILL_BATCH = 10_000;
 const SAMPLE_MS = 50;
 const TIMEOUT_MS = 3_600_000;
+
 /**
  * `npm run bench -- export`: an archive of BENCH_EXPORT_MESSAGES (100,000) messages of 6 KiB and of BENCH_EXPORT_FILES_MIB
  * (2,048) MiB of incompressible attachments, written by a separate maintenance worker. Measures its resident memory and

@@ -15,6 +15,7 @@ const CONCURRENT_MESSAGES = 8;
 const MESSAGE_BYTES = 25 * 1024 * 1024;
 const SAMPLE_MS = 50;
 const TARGET_MIB = 400;
+
 /**
  * `npm run bench -- memory`: measures the inbound worker, as a separate process, while eight messages of 25 MiB arrive
  * concurrently. Samples the resident memory of the worker together with all its parsers, and of the listener, which is a

@@ -39,7 +39,8 @@ const CHOSEN = process.env.BENCH_FORCES?.split(';');
 /**
  * `npm run bench -- neighbors`: one organization takes each shared capacity at full force, one after the other, then all of
  * them at once. Measures calls, webhooks, sends, mail and streams of another one, on an idle service and meanwhile, and the
- * memory of the API. BENCH_ROUNDS (40) sets how often each is measured, BENCH_FORCES names some of the forces, separated by semicolons.
+ * memory of the API. BENCH_ROUNDS (40) sets how often each is measured, BENCH_FORCES names some of the forces, separated
+ * by semicolons.
  */
 export async function benchNeighbors(): Promise<void> {
   const arrivals = new Arrivals();

@@ -43,7 +43,7 @@ export interface IsolatedService {
  * workers with them.
  *
  * @param overrides settings of API and workers that replace those of `npm start`.
- * @param environments further variables of each.
+ * @param environments variables of each that replace both.
  */
 export async function startIsolatedService(
   overrides: Record<string, string>,
