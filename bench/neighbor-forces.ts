@@ -32,8 +32,10 @@ export interface Greedy {
   email: string;
 }
 
-/** Starts to take a capacity at full force. @returns stops it. */
-export type Force = (greedy: Greedy) => Promise<() => Promise<void>>;
+/** Prepares to take a capacity. @returns takes it at full force, until what that returns is called. */
+export type Force = (greedy: Greedy) => Promise<Start>;
+type Start = () => Promise<Stop> | Stop;
+type Stop = () => Promise<void>;
 
 export const FORCES: Record<string, Force> = {
   'slow receivers': callSlowReceivers,
@@ -44,34 +46,36 @@ export const FORCES: Record<string, Force> = {
   'wrong logins': failLogins,
   'row locks': lockOneRow,
   'sends, searches and exports': callEverything,
-  // Last: it refuses the calls with which others prepare themselves.
   'withheld bodies': withholdBodies,
 };
 
 /** Ten endpoints that answer 200 after 13.5 s, and 250 test calls. */
-async function callSlowReceivers({ stack }: Greedy): Promise<() => Promise<void>> {
+async function callSlowReceivers({ stack }: Greedy): Promise<Start> {
   const server = createServer((_request, response) => {
     setTimeout(() => response.writeHead(200).end(), SLOW_ANSWER_MS);
   });
   const url = await listenOn(server);
+  const endpoints: string[] = [];
   for (let index = 0; index < SLOW_RECEIVERS; index += 1) {
-    const { id } = await post(stack, '/webhooks/endpoints', {
-      url: `${url}${index}`,
-      events: ['message.received'],
-    });
-    const calls = Array.from({ length: TEST_CALLS / SLOW_RECEIVERS }, () =>
-      post(stack, `/webhooks/endpoints/${id}/test`, {}),
-    );
-    await Promise.all(calls);
+    const endpoint = { url: `${url}${index}`, events: ['message.received'] };
+    endpoints.push((await post(stack, '/webhooks/endpoints', endpoint)).id);
   }
   return async () => {
-    server.closeAllConnections();
-    server.close();
+    for (const id of endpoints) {
+      const calls = Array.from({ length: TEST_CALLS / SLOW_RECEIVERS }, () =>
+        post(stack, `/webhooks/endpoints/${id}/test`, {}),
+      );
+      await Promise.all(calls);
+    }
+    return async () => {
+      server.closeAllConnections();
+      server.close();
+    };
   };
 }
 
 /** 150 connections with a JSON body of 8 MiB whose last bytes are withheld; each begins again when it is refused. */
-async function withholdBodies({ stack, keys, inboxId }: Greedy): Promise<() => Promise<void>> {
+async function withholdBodies({ stack, keys, inboxId }: Greedy): Promise<Start> {
   const requests = new Set<OpenRequest>();
   const body = Buffer.alloc(8 * MIB - 100, ' ');
   let isOver = false;
@@ -89,16 +93,18 @@ async function withholdBodies({ stack, keys, inboxId }: Greedy): Promise<() => P
       if (!isOver) await pause(REFUSED_PAUSE_MS);
     }
   };
-  const lanes = Array.from({ length: WITHHELD_BODIES }, (_, index) => withhold(index));
-  return async () => {
-    isOver = true;
-    for (const request of requests) request.close();
-    await Promise.all(lanes);
+  return () => {
+    const lanes = Array.from({ length: WITHHELD_BODIES }, (_, index) => withhold(index));
+    return async () => {
+      isOver = true;
+      for (const request of requests) request.close();
+      await Promise.all(lanes);
+    };
   };
 }
 
 /** 22 keys with 100 streams each; each connects again when it ends. */
-async function openStreams({ stack, keys }: Greedy): Promise<() => Promise<void>> {
+async function openStreams({ stack, keys }: Greedy): Promise<Start> {
   const requests = new Set<OpenRequest>();
   let isOver = false;
   const stream = async (token: string, delayMs: number) => {
@@ -111,17 +117,19 @@ async function openStreams({ stack, keys }: Greedy): Promise<() => Promise<void>
       await pause(5_000);
     }
   };
-  for (const token of keys)
-    for (let index = 0; index < STREAMS_PER_KEY; index += 1) void stream(token, index * 50);
-  await pause(STREAMS_PER_KEY * 50);
   return async () => {
-    isOver = true;
-    for (const request of requests) request.close();
+    for (const token of keys)
+      for (let index = 0; index < STREAMS_PER_KEY; index += 1) void stream(token, index * 50);
+    await pause(STREAMS_PER_KEY * 50);
+    return async () => {
+      isOver = true;
+      for (const request of requests) request.close();
+    };
   };
 }
 
 /** Connections of two networks that send large messages to one inbox, just fast enough to be kept. */
-async function dripMail({ stack, email }: Greedy): Promise<() => Promise<void>> {
+async function dripMail({ stack, email }: Greedy): Promise<Start> {
   const clients: RawSmtpClient[] = [];
   let isOver = false;
   const drip = async (network: string) => {
@@ -134,17 +142,19 @@ async function dripMail({ stack, email }: Greedy): Promise<() => Promise<void>> 
       await pause(1_000);
     }
   };
-  for (let index = 0; index < DRIPPING_CONNECTIONS; index += 1)
-    void drip(index % 2 === 0 ? '127.0.0.2' : '127.0.0.3').catch(() => undefined);
-  await pause(2_000);
   return async () => {
-    isOver = true;
-    for (const client of clients) client.close();
+    for (let index = 0; index < DRIPPING_CONNECTIONS; index += 1)
+      void drip(index % 2 === 0 ? '127.0.0.2' : '127.0.0.3').catch(() => undefined);
+    await pause(2_000);
+    return async () => {
+      isOver = true;
+      for (const client of clients) client.close();
+    };
   };
 }
 
 /** One address with 60 wrong logins at a time. */
-async function failLogins({ stack }: Greedy): Promise<() => Promise<void>> {
+async function failLogins({ stack }: Greedy): Promise<Start> {
   return repeat(WRONG_LOGINS, async (index) => {
     await call(`${stack.baseUrl}/api/v1/auth/login`, '', {
       email: `person-${index}@people.example`,
@@ -155,12 +165,7 @@ async function failLogins({ stack }: Greedy): Promise<() => Promise<void>> {
 }
 
 /** Sends, searches and exports of one organization, 60 at a time. */
-async function callEverything({
-  stack,
-  keys,
-  inboxId,
-  organizationId,
-}: Greedy): Promise<() => Promise<void>> {
+async function callEverything({ stack, keys, inboxId, organizationId }: Greedy): Promise<Start> {
   const base = `${stack.baseUrl}/api/v1`;
   const calls = [
     (token: string) =>
@@ -179,7 +184,7 @@ async function callEverything({
 }
 
 /** 20 forwards at a time of a message with a megabyte of HTML, each of which the service sanitizes and converts to text. */
-async function convertHtml({ stack, keys, inboxId, email }: Greedy): Promise<() => Promise<void>> {
+async function convertHtml({ stack, keys, inboxId, email }: Greedy): Promise<Start> {
   const client = await RawSmtpClient.greeted(stack.inboundPort, '127.0.0.4');
   await client.startData(email);
   client.write('From: ada@people.example\r\nSubject: Large HTML\r\nContent-Type: text/html\r\n\r\n');
@@ -199,22 +204,17 @@ async function convertHtml({ stack, keys, inboxId, email }: Greedy): Promise<() 
   });
 }
 
-/** Behind the other forces of its organization, its mail takes minutes. */
 async function waitForLargeHtml(inbox: string, apiKey: string): Promise<string> {
-  for (let tries = 0; tries < 10; tries += 1) {
-    const response = await fetch(`${inbox}/messages/wait?timeout_seconds=60&subject=Large%20HTML`, {
-      headers: { authorization: `Bearer ${apiKey}` },
-    });
-    const { id } = (await response.json()) as { id?: string };
-    if (id) return id;
-    // Beside the other forces, the organization has no share of the rate left for it.
-    if (!response.ok) await pause(REFUSED_PAUSE_MS);
-  }
-  throw new Error('The message with large HTML did not arrive');
+  const response = await fetch(`${inbox}/messages/wait?timeout_seconds=60&subject=Large%20HTML`, {
+    headers: { authorization: `Bearer ${apiKey}` },
+  });
+  const { id } = (await response.json()) as { id?: string };
+  if (!id) throw new Error('The message with large HTML did not arrive');
+  return id;
 }
 
 /** Ten endpoints to which the same hundred events are replayed again and again: bulk jobs and their deliveries. */
-async function replayEvents({ stack, keys, inboxId }: Greedy): Promise<() => Promise<void>> {
+async function replayEvents({ stack, keys, inboxId }: Greedy): Promise<Start> {
   const server = createServer((_request, response) => response.writeHead(200).end());
   const url = await listenOn(server);
   const base = `${stack.baseUrl}/api/v1`;
@@ -230,19 +230,22 @@ async function replayEvents({ stack, keys, inboxId }: Greedy): Promise<() => Pro
       post(stack, '/webhooks/endpoints', { url: `${url}${index}`, events: ['message.sent'] }),
     ),
   );
-  const stop = repeat(endpoints.length, async (index) => {
+  const replay = repeat(endpoints.length, async (index) => {
     await call(`${base}/webhooks/endpoints/${endpoints[index]?.id}/replay`, keys[index] ?? '', { since });
     await pause(1_000);
   });
-  return async () => {
-    await stop();
-    server.closeAllConnections();
-    server.close();
+  return () => {
+    const stop = replay();
+    return async () => {
+      await stop();
+      server.closeAllConnections();
+      server.close();
+    };
   };
 }
 
 /** 60 changes of one inbox at a time, each of which waits for the others' lock. */
-async function lockOneRow({ stack, keys, inboxId }: Greedy): Promise<() => Promise<void>> {
+async function lockOneRow({ stack, keys, inboxId }: Greedy): Promise<Start> {
   return repeat(PARALLEL_CALLS, async (index) => {
     await fetch(`${stack.baseUrl}/api/v1/inboxes/${inboxId}`, {
       method: 'PATCH',
@@ -252,14 +255,16 @@ async function lockOneRow({ stack, keys, inboxId }: Greedy): Promise<() => Promi
   });
 }
 
-function repeat(lanes: number, work: (index: number) => Promise<void>): () => Promise<void> {
-  let isOver = false;
-  const running = Array.from({ length: lanes }, async (_, index) => {
-    while (!isOver) await work(index).catch(() => pause(100));
-  });
-  return async () => {
-    isOver = true;
-    await Promise.all(running);
+function repeat(lanes: number, work: (index: number) => Promise<void>): () => Stop {
+  return () => {
+    let isOver = false;
+    const running = Array.from({ length: lanes }, async (_, index) => {
+      while (!isOver) await work(index).catch(() => pause(100));
+    });
+    return async () => {
+      isOver = true;
+      await Promise.all(running);
+    };
   };
 }
 

@@ -13,15 +13,18 @@ export async function startForces(names: readonly string[], greedy: Greedy): Pro
   const own: Greedy = { stack: { baseUrl, apiKey, inboundPort }, keys, inboxId, organizationId, email };
   const file = new URL('./neighbor-force-thread.ts', import.meta.url);
   const threads: Worker[] = [];
-  // One after the other: a force at work would refuse the preparations of the next.
   for (const name of names) {
     const thread = new Worker(file, { workerData: { name, greedy: own } });
     threads.push(thread);
     await once(thread, 'message');
   }
-  return async () => {
-    const ends = threads.map((thread) => once(thread, 'exit'));
-    for (const thread of threads) thread.postMessage('stop');
-    await Promise.all(ends);
-  };
+  // After all have prepared: a force at work would refuse the preparations of the next.
+  await tell('start', 'message');
+  return () => tell('stop', 'exit');
+
+  async function tell(message: string, answer: string): Promise<void> {
+    const answers = threads.map((thread) => once(thread, answer));
+    for (const thread of threads) thread.postMessage(message);
+    await Promise.all(answers);
+  }
 }

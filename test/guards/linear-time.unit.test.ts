@@ -15,8 +15,8 @@ const MAX_RUNS = 8;
 const QUICK_PART = 1 / 16;
 /** See {@link isLinearAt}. */
 const SMALL = [
-  { part: 1 / 8, maxRatio: 2.15 },
-  { part: 1 / 4, maxRatio: 2.3 },
+  { part: 1 / 8, maxRatio: 4.4 },
+  { part: 1 / 4, maxRatio: 4.8 },
 ];
 const SMALL_RUNS = 2;
 /** Linear code may still do too much for each character. Far above what any input takes. */
@@ -61,8 +61,8 @@ async function isQuick(call: Call, build: (characters: number) => string): Promi
 /**
  * Whether inputs of an eighth or a quarter of the full size already show that the call keeps to the guard, which spares
  * most calls the large ones. Time that is a·n + b·n², and violates the guard at 64 and 128 KiB, has b·n ≥ a there: it
- * takes at least 2.22 times as long at 16 KiB as at 8, and 2.4 times at 32 as at 16, where linear time doubles. What takes
- * 20 ms for 128 KiB takes at least a sixteenth for 32 KiB.
+ * takes at least 4.7 times as long at 16 KiB as at 4, and 5.3 times at 32 as at 8, where linear time takes four times as
+ * long. What takes 20 ms for 128 KiB takes at least a sixteenth for 32 KiB.
  */
 async function isLinearAt(
   { part, maxRatio }: (typeof SMALL)[number],
@@ -70,15 +70,15 @@ async function isLinearAt(
   build: (characters: number) => string,
   { characters, measure }: { characters: number; measure: Measure },
 ): Promise<boolean> {
-  const [half, whole] = [build(characters * part), build(2 * characters * part)];
-  let [halfMs, wholeMs] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  const [quarter, whole] = [build((characters * part) / 2), build(2 * characters * part)];
+  let [quarterMs, wholeMs] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   for (let run = 0; run < SMALL_RUNS; run += 1) {
     wholeMs = Math.min(wholeMs, await measure(call, whole));
     // Even quadratic code that is this fast here stays below the floor for the whole.
     if (wholeMs < FLOOR_MS * part ** 2) return true;
     // Twice, since garbage that is collected during a short run would make it slow.
-    halfMs = Math.min(halfMs, await measure(call, half), await measure(call, half));
-    if (wholeMs <= maxRatio * halfMs && wholeMs < MAX_MS * part ** 2) return true;
+    quarterMs = Math.min(quarterMs, await measure(call, quarter), await measure(call, quarter));
+    if (wholeMs <= maxRatio * quarterMs && wholeMs < MAX_MS * part ** 2) return true;
   }
   return false;
 }

@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs';
+import { createReadStream, readSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { crc32, inflateRawSync } from 'node:zlib';
@@ -18,8 +18,8 @@ export async function readZip(path: string): Promise<ZipFile[]> {
   const file = await open(path);
   try {
     const { size } = await file.stat();
-    const directory = await endOf(file, size);
-    const bytes = await readAt(file, directory.offset, directory.sizeBytes);
+    const directory = endOf(file, size);
+    const bytes = readAt(file, directory.offset, directory.sizeBytes);
     const files: (ZipFile & { end: number; begin: number })[] = [];
     for (let at = 0; at < bytes.length; ) {
       const entry = directoryEntry(bytes.subarray(at));
@@ -28,7 +28,7 @@ export async function readZip(path: string): Promise<ZipFile[]> {
         name: entry.name,
         sizeBytes: entry.sizeBytes,
         begin: entry.offset,
-        end: await endOfEntry(file, entry),
+        end: endOfEntry(file, entry),
         read: () => readEntry(path, entry),
       });
     }
@@ -46,15 +46,16 @@ export async function readZip(path: string): Promise<ZipFile[]> {
 
 type Entry = ReturnType<typeof directoryEntry>;
 
-async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
+function readAt(file: FileHandle, position: number, length: number): Buffer {
   const bytes = Buffer.alloc(length);
-  const { bytesRead } = await file.read(bytes, 0, length, position);
+  // Three short reads for each entry, which take a tenth of the time without another thread.
+  const bytesRead = readSync(file.fd, bytes, 0, length, position);
   if (bytesRead !== length) throw new Error('The archive is truncated');
   return bytes;
 }
 
-async function endOf(file: FileHandle, size: number) {
-  const end = await readAt(file, size - 22, 22);
+function endOf(file: FileHandle, size: number) {
+  const end = readAt(file, size - 22, 22);
   if (end.readUInt32LE(0) !== 0x06054b50) throw new Error('No end of central directory');
   const short = {
     entries: end.readUInt16LE(10),
@@ -62,9 +63,9 @@ async function endOf(file: FileHandle, size: number) {
     offset: end.readUInt32LE(16),
   };
   if (short.entries < 0xffff && short.sizeBytes < 0xffffffff && short.offset < 0xffffffff) return short;
-  const locator = await readAt(file, size - 42, 20);
+  const locator = readAt(file, size - 42, 20);
   if (locator.readUInt32LE(0) !== 0x07064b50) throw new Error('No Zip64 locator');
-  const zip64 = await readAt(file, Number(locator.readBigUInt64LE(8)), 56);
+  const zip64 = readAt(file, Number(locator.readBigUInt64LE(8)), 56);
   if (zip64.readUInt32LE(0) !== 0x06064b50) throw new Error('No Zip64 end of central directory');
   return {
     entries: Number(zip64.readBigUInt64LE(32)),
@@ -104,22 +105,22 @@ function zip64Numbers(extra: Buffer): bigint[] {
   return Array.from({ length: (extra.length - 4) / 8 }, (_, index) => extra.readBigUInt64LE(4 + 8 * index));
 }
 
-async function dataOf(file: FileHandle, entry: Entry): Promise<number> {
-  const header = await readAt(file, entry.offset, 30);
+function dataOf(file: FileHandle, entry: Entry): number {
+  const header = readAt(file, entry.offset, 30);
   if (header.readUInt32LE(0) !== 0x04034b50) throw new Error(`No local header of ${entry.name}`);
   if (header.readUInt16LE(6) !== entry.flags || header.readUInt16LE(8) !== entry.method)
     throw new Error(`The headers of ${entry.name} differ`);
-  const name = await readAt(file, entry.offset + 30, header.readUInt16LE(26));
+  const name = readAt(file, entry.offset + 30, header.readUInt16LE(26));
   if (name.toString() !== entry.name) throw new Error(`The local header says ${name}, not ${entry.name}`);
   return entry.offset + 30 + name.length + header.readUInt16LE(28);
 }
 
 /** Also checks the data descriptor. */
-async function endOfEntry(file: FileHandle, entry: Entry): Promise<number> {
-  const end = (await dataOf(file, entry)) + entry.compressedBytes;
+function endOfEntry(file: FileHandle, entry: Entry): number {
+  const end = dataOf(file, entry) + entry.compressedBytes;
   if ((entry.flags & 8) === 0) return end;
-  const wide = (await readAt(file, entry.offset, 30)).readUInt16LE(28) > 0;
-  const descriptor = await readAt(file, end, wide ? 24 : 16);
+  const wide = readAt(file, entry.offset, 30).readUInt16LE(28) > 0;
+  const descriptor = readAt(file, end, wide ? 24 : 16);
   const sizes = wide
     ? [Number(descriptor.readBigUInt64LE(8)), Number(descriptor.readBigUInt64LE(16))]
     : [descriptor.readUInt32LE(8), descriptor.readUInt32LE(12)];
@@ -132,7 +133,12 @@ async function endOfEntry(file: FileHandle, entry: Entry): Promise<number> {
 
 async function readEntry(path: string, entry: Entry): Promise<Buffer> {
   const file = await open(path);
-  const start = await dataOf(file, entry).finally(() => file.close());
+  let start: number;
+  try {
+    start = dataOf(file, entry);
+  } finally {
+    await file.close();
+  }
   if (entry.compressedBytes === 0) return Buffer.alloc(0);
   const raw = await buffer(createReadStream(path, { start, end: start + entry.compressedBytes - 1 }));
   const bytes = entry.method === 8 ? inflateRawSync(raw) : raw;
