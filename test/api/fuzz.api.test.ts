@@ -94,11 +94,8 @@ async function attempt(operation: Operation, id: string, query: string, call: Ca
   const path = operation.path.replace('/api/v1', '').replace(/\{\w+\}/g, encodeURIComponent(id)) + query;
   const method = operation.method as NonNullable<Call['method']>;
   const response = await app.call(path, { ...call, method, token: organization.token });
-  expect({
-    operation: operation.operationId,
-    status: response.statusCode,
-    ok: response.statusCode < 500,
-  }).toMatchObject({ ok: true });
+  // `expect` would take a second of these thousands of calls.
+  if (response.statusCode >= 500) throw new Error(`${operation.operationId} returned ${response.statusCode}`);
 }
 
 test('no body causes a server error', async () => {

@@ -100,7 +100,6 @@ export const ADAPTERS: Record<string, Adapters> = {
     findReason: ({ findReason }) => [(text) => findReason(text)],
     findEnhancedCode: ({ findEnhancedCode }) => [(text) => findEnhancedCode(text)],
     findReplyCode: ({ findReplyCode }) => [(text) => findReplyCode(text)],
-    containsReason: ({ containsReason }) => [(text) => containsReason(text)],
   },
   'delivery-reports/bounce-recipients': {
     findRecipients: ({ findRecipients }) => inNotices(findRecipients),
@@ -818,6 +817,7 @@ export const EXEMPT: Record<string, string> = {
   'mime/sign-mime signStream': OUR_TEXT,
   'mime/header-fields MalformedHeaderError': 'An error without behavior.',
   'mime/build-mime UnsendableMessageError': 'An error without behavior.',
+  'delivery-reports/bounce-phrases containsReason': 'Asks the three other functions of its module.',
   'mime/message-findings findNamedAddresses': 'Measured where it is defined.',
   'mime/message-findings findWording': 'Measured where it is defined.',
   'mime/mime-reader MimeReader': 'parseMail is its only user, and is measured.',

@@ -101,6 +101,14 @@ function createContract(app: FastifyInstance, publicUrl: string): Contract {
       method: method.toUpperCase(),
     })),
   );
+  // A concrete path comes before one with parameters.
+  const parametersOf = ({ path }: Operation) => path.split('{').length;
+  const patterns = Object.groupBy(
+    operations
+      .toSorted((a, b) => parametersOf(a) - parametersOf(b))
+      .map((operation) => ({ operation, pattern: patternOf(operation.path) })),
+    ({ operation }) => operation.method,
+  );
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   ajvFormats.default(ajv, ['date-time']);
   ajv.addSchema(closed(withAnyEventData(description)), 'api');
@@ -135,10 +143,7 @@ function createContract(app: FastifyInstance, publicUrl: string): Contract {
       )
         verifyFix(response.json());
       const path = url.split('?')[0] ?? url;
-      // A concrete path comes before one with parameters.
-      const [operation] = operations
-        .filter((entry) => entry.method === method && matches(entry.path, path))
-        .sort((a, b) => a.path.split('{').length - b.path.split('{').length);
+      const operation = patterns[method]?.find(({ pattern }) => pattern.test(path))?.operation;
       if (!operation) return;
       const name = `${operation.operationId} ${response.statusCode}`;
       const documented = operation.responses[response.statusCode];
@@ -212,6 +217,6 @@ function resolveResponses(
   );
 }
 
-function matches(template: string, path: string): boolean {
-  return new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}$`).test(path);
+function patternOf(template: string): RegExp {
+  return new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}$`);
 }
