@@ -23,13 +23,8 @@ export function launchBrowser(): Promise<Browser> {
   if (executablePath === undefined) throw new Error(findBrowserObstacle());
   return chromium.launch({
     executablePath,
-    args: [
-      // Chromium's sandbox does not work under root, as in most containers. The tests open only pages of their own.
-      ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
-      // Without a GPU, Chromium would emulate one.
-      '--disable-gpu',
-      '--disable-software-rasterizer',
-    ],
+    // Chromium's sandbox does not work under root, as in most containers. The tests open only pages of their own.
+    args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
   });
 }
 

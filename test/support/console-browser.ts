@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { expect } from '@jest/globals';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { findBrowserObstacle, launchBrowser } from './browser.ts';
+import { eventually } from './eventually.ts';
 import { useResource } from './use-resource.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -33,6 +34,12 @@ if (browserObstacle) process.stderr.write(`Tests of pages in a browser are skipp
 
 /** Chromium for the tests of a file. */
 export const useBrowser = () => useResource(launchBrowser, (running) => running.close());
+
+/** Expects that an element has the focus. What `autofocus` names gets it with the first frame, after the page has loaded. */
+export const expectFocus = (element: Locator) =>
+  eventually(async () =>
+    expect(await element.evaluate((node) => node === node.ownerDocument.activeElement)).toBe(true),
+  );
 
 /** @param token a session; undefined for a person who has none. */
 export async function openConsole(

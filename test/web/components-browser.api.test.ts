@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { browserObstacle, openConsole, useBrowser } from '../support/console-browser.ts';
+import { browserObstacle, expectFocus, openConsole, useBrowser } from '../support/console-browser.ts';
 import { useTestApp } from '../support/resources.ts';
 
 (browserObstacle ? describe.skip : describe)('the design system in Chromium', () => {
@@ -30,7 +30,7 @@ import { useTestApp } from '../support/resources.ts';
     await page.getByText('is taken').first().waitFor();
     const field = page.getByLabel('Name');
     expect(await field.inputValue()).toBe('kept');
-    expect(await field.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true);
+    await expectFocus(field);
     await expectSound();
     await close();
   });

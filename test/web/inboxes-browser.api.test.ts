@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
-import { browserObstacle, openConsole, useBrowser } from '../support/console-browser.ts';
+import { browserObstacle, expectFocus, openConsole, useBrowser } from '../support/console-browser.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -37,7 +37,7 @@ const UNBROKEN = 'x'.repeat(200);
     // The person is told at the field, which has the focus, and nothing that was written is lost.
     const to = page.getByLabel('To', { exact: true });
     await page.locator('#field-to-error').waitFor();
-    expect(await to.evaluate((field) => field === field.ownerDocument.activeElement)).toBe(true);
+    await expectFocus(to);
     expect(await page.getByLabel('Text').inputValue()).toBe('Is it ready?');
     await expectSound();
     await to.fill('ada@people.example');

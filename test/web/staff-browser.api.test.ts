@@ -5,7 +5,12 @@ import { addStaffMember } from '../../domain/bootstrap/add-staff-member.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import { newId } from '../../platform/ids.ts';
 import { newAddress } from '../support/accounts.ts';
-import { browserObstacle as obstacle, openConsole, useBrowser } from '../support/console-browser.ts';
+import {
+  expectFocus,
+  browserObstacle as obstacle,
+  openConsole,
+  useBrowser,
+} from '../support/console-browser.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -85,7 +90,7 @@ import { createFailedEmail, createTestEndpoint } from '../support/staff-operatio
     await override.getByLabel('Reason').fill('Contract');
     await override.getByRole('button', { name: 'Override' }).click();
     await page.getByText('Expires on (UTC) must be in the future.').waitFor();
-    expect(await page.evaluate('document.activeElement.name')).toBe('expires_at');
+    await expectFocus(override.getByLabel('Expires on'));
     expect(await override.getByLabel('Reason').inputValue()).toBe('Contract');
     await context.close();
   });

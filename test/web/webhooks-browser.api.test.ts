@@ -1,6 +1,6 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, test } from '@jest/globals';
 import type { EgressResult } from '../../platform/egress/egress.ts';
-import { browserObstacle, openConsole, useBrowser } from '../support/console-browser.ts';
+import { browserObstacle, expectFocus, openConsole, useBrowser } from '../support/console-browser.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession } from '../support/sessions.ts';
 import { arrangeDeliveries } from '../support/webhook-deliveries.ts';
@@ -44,9 +44,7 @@ const failed: EgressResult = {
     await page.getByLabel('URL').fill('https://10.0.0.1/');
     await page.getByRole('button', { name: 'Create the endpoint' }).click();
     await page.locator('.field-error').waitFor();
-    expect(
-      await page.getByLabel('URL').evaluate((element) => element === element.ownerDocument.activeElement),
-    ).toBe(true);
+    await expectFocus(page.getByLabel('URL'));
     await expectSound();
     await page.getByLabel('URL').fill('https://receiver.example/new');
     await page.getByRole('button', { name: 'Create the endpoint' }).click();
