@@ -21,8 +21,10 @@ export interface MaintenanceActivityOptions {
 
 export type MaintenanceActivities = ReturnType<typeof createMaintenanceActivities>;
 
-const OUTBOX_BATCH_SIZE = 200;
-const MAX_OUTBOX_BATCHES = 50;
+/** One organization's batch of this size takes seconds; a minute if Temporal is so slow that it rests for long. */
+const OUTBOX_BATCH_SIZE = 50;
+/** No batch begins later, so that a flood does not keep the rest of a run waiting. The next run continues. */
+const MAX_OUTBOX_SWEEP_MS = 90_000;
 const MAX_ROWS_PER_SOURCE = 500;
 const MAX_CONCURRENT_LOOKUPS = 10;
 
@@ -68,8 +70,9 @@ async function runSweeps(sweeps: MaintenanceActivityOptions['sweeps']): Promise<
 }
 
 async function sweepOutbox(outbox: Pick<Outbox, 'sweep'>): Promise<number> {
+  const endsAt = Date.now() + MAX_OUTBOX_SWEEP_MS;
   let dispatched = 0;
-  for (let batch = 0; batch < MAX_OUTBOX_BATCHES; batch += 1) {
+  while (Date.now() < endsAt) {
     heartbeatBetweenSteps();
     const count = await outbox.sweep(OUTBOX_BATCH_SIZE);
     dispatched += count;

@@ -17,7 +17,7 @@ export interface DispatcherOptions {
 export interface WaitingCommand {
   organizationId: string;
   command: OutboxCommand;
-  /** Part of a bounded batch of the sweep, which is to end: it may have the whole capacity and rests only where paced. */
+  /** Left to the sweep. Its process may not see that others use Temporal, too, so it assumes that they do. */
   isSwept?: boolean;
 }
 
@@ -143,13 +143,13 @@ function createLane({ limit, isPaced, isBulk, hasOthers, slowdown }: LaneOptions
 
   function maximumOf(id: string, isSwept: boolean): number {
     if (isPaced) return 1;
-    if (isSwept || !hasOthers(id)) return limit;
+    if (!isSwept && !hasOthers(id)) return limit;
     return hasBurst(id) ? 1 : thirdOf(limit);
   }
 
   function restMs(id: string, isSwept: boolean, callMs: number): number {
     if (!isBulk && !hasBurst(id)) return 0;
-    const isShared = hasOthers(id) && !isSwept;
+    const isShared = isSwept || hasOthers(id);
     const sharedRest = (isBulk ? BULK_REST : SHARED_REST) * slowdown();
     const rest = isShared ? sharedRest : isPaced ? PACED_REST : 0;
     return Math.min(rest * callMs, MAX_REST_MS);

@@ -23,8 +23,6 @@ const NOT_SHARED: Record<string, string> = {
     'of one run, over all organizations in order',
   'domain/workflow-runs/list-runs.ts MAX_CONCURRENT_LOOKUPS': 'of one request by staff',
   'activities/maintenance.activities.ts MAX_CONCURRENT_LOOKUPS': 'of the reconciler',
-  'activities/maintenance.activities.ts MAX_OUTBOX_BATCHES':
-    'of the reconciler, organization by organization',
   'domain/impersonation/impersonation.service.ts MAX_OPEN': 'a staff member’s own',
   'domain/invitations/invitation.service.ts MAX_OPEN': 'an organization’s own',
   'domain/sso/sso-setup-link.service.ts MAX_OPEN': 'an organization’s own',
