@@ -23,7 +23,7 @@ export type MaintenanceActivities = ReturnType<typeof createMaintenanceActivitie
 
 /** One organization's batch of this size takes seconds; a minute if Temporal is so slow that it rests for long. */
 const OUTBOX_BATCH_SIZE = 50;
-/** No batch begins later, so that a flood does not keep the rest of a run waiting. The next run continues. */
+/** After this time no batch begins, so that the rest of a run does not wait for a flood. The next run continues. */
 const MAX_OUTBOX_SWEEP_MS = 90_000;
 const MAX_ROWS_PER_SOURCE = 500;
 const MAX_CONCURRENT_LOOKUPS = 10;

@@ -35,8 +35,9 @@ export interface Greedy {
   email: string;
 }
 
-/** Prepares to take a capacity. @returns takes it at full force, until what that returns is called. */
+/** Prepares to take a capacity. */
 export type Force = (greedy: Greedy) => Promise<Start>;
+/** Takes it at full force. */
 type Start = () => Promise<Stop> | Stop;
 type Stop = () => Promise<void>;
 

@@ -48,8 +48,8 @@ const SHUTDOWN_GRACE = '10 seconds';
 const MAX_CACHED_WORKFLOWS = 500;
 /**
  * Workflow tasks share one thread, and the server's fairness does not apply to tasks that wait here. Those of `outbound`
- * and `webhooks` mostly wait for replies: fewer slots would delay them while the Temporal server is slow. One of `inbound` parses and
- * stores a whole message, in a local activity: `INBOUND_CONCURRENCY` limits those.
+ * and `webhooks` mostly wait for replies: fewer slots would delay them while the Temporal server is slow. One of `inbound`
+ * parses and stores a whole message, in a local activity: `INBOUND_CONCURRENCY` limits those.
  */
 const MAX_CONCURRENT_WORKFLOW_TASKS = {
   [OUTBOUND_QUEUE]: 40,

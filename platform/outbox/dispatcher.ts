@@ -17,7 +17,7 @@ export interface DispatcherOptions {
 export interface WaitingCommand {
   organizationId: string;
   command: OutboxCommand;
-  /** Left to the sweep. Its process may not see that others use Temporal, too, so it assumes that they do. */
+  /** Taken by the sweep. Its process may not see that other organizations use Temporal, too, so it assumes that they do. */
   isSwept?: boolean;
 }
 

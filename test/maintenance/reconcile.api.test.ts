@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { pino } from 'pino';
 import { createMaintenanceActivities } from '../../activities/maintenance.activities.ts';
@@ -384,6 +384,31 @@ describe('the reconciler', () => {
     });
     await expect(new MockActivityEnvironment().run(reconcileOverdue)).rejects.toThrow('Storage refuses.');
     expect(done).toEqual(['events']);
+  });
+
+  test('leaves the rest of a flood in the outbox to the next run', async () => {
+    const startedAt = Date.now();
+    let minutes = 0;
+    const now = jest.spyOn(Date, 'now').mockImplementation(() => startedAt + minutes * 60_000);
+    const { reconcileOverdue } = createMaintenanceActivities({
+      recordSweep: async () => undefined,
+      outbox: {
+        sweep: async (limit) => {
+          minutes += 1;
+          return limit;
+        },
+      },
+      findLastRestore: async () => null,
+      workflows: temporal,
+      sources: [],
+      sweeps: { events: async () => 7 },
+      logger,
+    });
+    try {
+      expect(await new MockActivityEnvironment().run(reconcileOverdue)).toEqual({ outbox: 100, events: 7 });
+    } finally {
+      now.mockRestore();
+    }
   });
 
   test('heartbeats while a sweep takes long, so that no second attempt does the same work beside it', async () => {
