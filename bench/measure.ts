@@ -18,9 +18,10 @@ export async function runConcurrently(
   return durations;
 }
 
+/** By the nearest rank: the smallest value that at least this share of the values do not exceed. */
 export function percentile(values: number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
 }
 
 export interface Figure {
