@@ -64,6 +64,15 @@ export function selectListMatches(
 }
 
 /**
+ * SQL: the entries of the receive lists of an inbox, its environment and its organization that match a sender; NULL if none
+ * does. {@link findDecidingMatch} tells which of them applies.
+ */
+export function selectReceiveMatches(sender: string): RawBuilder<ListMatch[] | null> {
+  const key = toAddressKey(sender);
+  return key === null ? sql`null::jsonb` : selectListMatches('receive', sql`${key}::text`);
+}
+
+/**
  * Looks up a sender in the receive lists of an inbox, its environment and its organization.
  *
  * @returns the entry that applies; null if none matches.
@@ -71,13 +80,11 @@ export function selectListMatches(
 export async function findReceiveListMatch(
   db: Db,
   inboxId: string,
-  address: string,
+  sender: string,
 ): Promise<ListMatch | null> {
-  const key = toAddressKey(address);
-  if (key === null) return null;
   const found = await db
     .selectFrom('inboxes as i')
-    .select(selectListMatches('receive', sql`${key}::text`).as('matches'))
+    .select(selectReceiveMatches(sender).as('matches'))
     .where('i.id', '=', inboxId)
     .executeTakeFirst();
   return findDecidingMatch(found?.matches ?? []);

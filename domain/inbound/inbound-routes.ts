@@ -1,7 +1,9 @@
 import type { Db } from '../../platform/database/tables.ts';
 import type { ReturnPathTarget } from '../../platform/return-path.ts';
+import { type ListMatch, selectReceiveMatches } from '../deliverability/list-match.ts';
 import { isReservedEverywhere } from '../inboxes/inbox-address.ts';
 import { domainOf } from '../mime/mail-address.ts';
+import { isSwitchedOff } from '../toggles/toggles.ts';
 import type { ProviderVerdicts } from './receipt.entity.ts';
 
 /** The destination of a recipient address. For `feedback`, the content determines the organization. */
@@ -72,16 +74,21 @@ export async function findReportRoute(
 }
 
 /**
- * Finds the inbox with an address or alias if it may receive. A closed organization receives nothing, because its mail might
+ * Finds the inbox with an address or alias if it may receive, with what decides about a sender. A closed organization receives nothing, because its mail might
  * never be read, and the senders would not learn of that. A domain may have moved to another organization while inboxes
  * of the old one remain: they must not receive its mail.
  */
-export function findReceivingInbox(db: Db, email: string): Promise<ReceivingInbox | undefined> {
+export function findReceivingInbox(
+  db: Db,
+  email: string,
+  sender: string,
+): Promise<ReceivingInbox | undefined> {
   return db
     .selectFrom('address_claims as c')
     .innerJoin('inboxes as i', 'i.id', 'c.inbox_id')
     .innerJoin('organizations as o', 'o.id', 'i.org_id')
     .select(['i.org_id as organizationId', 'i.env_id as environmentId', 'i.id as inboxId'])
+    .select(selectDecision(sender))
     .where('c.email', '=', email)
     .where('c.released_at', 'is', null)
     .where('i.deleted_at', 'is', null)
@@ -110,6 +117,7 @@ export function findReceivingInbox(db: Db, email: string): Promise<ReceivingInbo
 export async function findCatchAllInbox(
   db: Db,
   email: string,
+  sender: string,
 ): Promise<(ReceivingInbox & { domainId: string }) | undefined> {
   if (isReservedEverywhere(email.slice(0, email.lastIndexOf('@')))) return undefined;
   return db
@@ -122,6 +130,7 @@ export async function findCatchAllInbox(
       'i.id as inboxId',
       'd.id as domainId',
     ])
+    .select(selectDecision(sender))
     .where('d.domain_name', '=', domainOf(email))
     .where('d.verification_status', '=', 'verified')
     .whereRef('i.org_id', '=', 'd.org_id')
@@ -134,7 +143,18 @@ interface ReceivingInbox {
   organizationId: string;
   environmentId: string;
   inboxId: string;
+  /** Staff have switched inbound mail off. */
+  isSwitchedOff: boolean;
+  /** Entries of the receive lists that match the sender. */
+  listMatches: ListMatch[] | null;
 }
+
+/** What decides whether an inbox receives mail of a sender, in the statement that finds the inbox: `i` is its row. */
+const selectDecision = (sender: string) =>
+  [
+    isSwitchedOff('inbound_mail').as('isSwitchedOff'),
+    selectReceiveMatches(sender).as('listMatches'),
+  ] as const;
 
 /** Counts other inboxes of the organization among the previous recipients. */
 export function countOtherInboxes(

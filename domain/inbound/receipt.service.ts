@@ -14,7 +14,7 @@ import {
   receiveMessageWorkflowId,
 } from '../../workflows/inbound/receive-message.contract.ts';
 import { INBOUND_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
-import { findReceiveListMatch } from '../deliverability/list-match.ts';
+import { findDecidingMatch, findReceiveListMatch, type ListMatch } from '../deliverability/list-match.ts';
 import { readReportBytes } from '../delivery-reports/dsn.ts';
 import { parseFeedbackReport } from '../delivery-reports/feedback-report.ts';
 import { findReportTarget } from '../delivery-reports/report-token.ts';
@@ -61,15 +61,6 @@ export function createReceiptService(options: ReceiptServiceOptions) {
   const { database, outbox, returnPaths, storage, authenticate, feedbackAddress, rateLimiter } = options;
   const { catchAllPerHour, now = () => new Date() } = options;
   const receiveQuota = createQuotaCache({ counter: 'messages_received', now });
-  /** What the receive lists require of a sender; null if they block it. */
-  const findRequirement = async (
-    inboxId: string,
-    sender: string,
-  ): Promise<Pick<TenantRoute, 'authenticatedAs'> | null> => {
-    const match = await findReceiveListMatch(database.db, inboxId, storableText(sender));
-    if (match?.effect === 'block') return null;
-    return match?.authenticated ? { authenticatedAs: domainOf(match.entry) } : {};
-  };
   const mayGuess = async (domainId: string): Promise<boolean> => {
     const limit = { perSecond: catchAllPerHour / 3_600, burst: catchAllPerHour };
     return (await rateLimiter.take(`catch-all/${domainId}`, limit)).allowed;
@@ -95,24 +86,27 @@ export function createReceiptService(options: ReceiptServiceOptions) {
     ): Promise<ResolvedRoute> {
       const { db } = database;
       const accept = (route: TenantRoute) => (isDivisible ? route : aloneIfRequired(route, others));
-      if (await isOff(db, 'inbound_mail')) return 'switched_off';
-      if (address.toLowerCase() === feedbackAddress) return { kind: 'feedback' };
-      const target = returnPaths.parse(address);
+      const storedSender = storableText(sender);
+      const isFeedback = address.toLowerCase() === feedbackAddress;
+      const target = isFeedback ? null : returnPaths.parse(address);
+      if ((isFeedback || target) && (await isOff(db, 'inbound_mail'))) return 'switched_off';
+      if (isFeedback) return { kind: 'feedback' };
       if (target) {
         const route = await findReportRoute(db, target);
         if (!route) return 'unknown';
         // Delivery reports have an empty sender. A message with a sender is ordinary mail, even to a return path.
         if (sender === '') return route;
-        const required = await findRequirement(route.inboxId, sender);
+        const required = toRequirement(await findReceiveListMatch(db, route.inboxId, storedSender));
         return required ? accept({ ...route, ...required }) : 'blocked';
       }
       const email = storableText(baseAddress(address));
-      const named = await findReceivingInbox(db, email);
-      const guessed = named ? undefined : await findCatchAllInbox(db, email);
+      const named = await findReceivingInbox(db, email, storedSender);
+      const guessed = named ? undefined : await findCatchAllInbox(db, email, storedSender);
       const found = named ?? guessed;
+      if (found?.isSwitchedOff ?? (await isOff(db, 'inbound_mail'))) return 'switched_off';
       if (!found) return 'unknown';
       const { organizationId, environmentId, inboxId } = found;
-      const required = await findRequirement(inboxId, sender);
+      const required = toRequirement(findDecidingMatch(found.listMatches ?? []));
       if (!required) return 'blocked';
       const route = { kind: 'mail', organizationId, environmentId, inboxId, ...required } as const;
       if (guessed && !(await mayGuess(guessed.domainId)))
@@ -183,6 +177,12 @@ export function createReceiptService(options: ReceiptServiceOptions) {
       });
     },
   };
+}
+
+/** What the receive lists require of a sender; null if they block it. */
+function toRequirement(match: ListMatch | null): Pick<TenantRoute, 'authenticatedAs'> | null {
+  if (match?.effect === 'block') return null;
+  return match?.authenticated ? { authenticatedAs: domainOf(match.entry) } : {};
 }
 
 /** A reply after the data is for all recipients, so one whose acceptance depends on the content must be the only one. */
