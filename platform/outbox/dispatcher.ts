@@ -17,9 +17,15 @@ export interface DispatcherOptions {
 export interface WaitingCommand {
   organizationId: string;
   command: OutboxCommand;
-  /** Taken by the sweep. Its process may not see that other organizations use Temporal, too, so it assumes that they do. */
-  isSwept?: boolean;
+  /** Set if the sweep has taken it, with what it saw of the organization. */
+  swept?: Swept | undefined;
 }
+
+/**
+ * The process of the sweep may not see that other organizations use Temporal, too, so it assumes that they do. Beside a flood,
+ * another process dispatches commands of the same organization at the pace of a burst.
+ */
+export type Swept = 'alone' | 'beside_flood';
 
 /**
  * Calls to Temporal for one task queue that is not paced, per process. A flood of starts for one queue must not occupy the
@@ -45,6 +51,8 @@ const RECENT_MS = 1_000;
  * at most a third of the calls that it could make one after the other.
  */
 const SHARED_REST = 2;
+/** Beside a flood the sweep rests this much longer, so that both processes together do little more than one. */
+const BESIDE_FLOOD = 4;
 /**
  * Commands of this priority belong to a replay, or to deliveries that a usage limit held. They have calls of their own, so
  * that live events do not wait for their rests.
@@ -90,12 +98,12 @@ export function createDispatcher(options: DispatcherOptions): (waiting: WaitingC
     lanes.set(name, lane);
     return lane;
   };
-  return async ({ organizationId, command, isSwept = false }) => {
+  return async ({ organizationId, command, swept }) => {
     activity.note(organizationId);
     const priority = priorityOf(command);
     const queue = priority <= URGENT_PRIORITY ? undefined : command.start?.taskQueue;
     const lane = laneOf(queue, priority >= BULK_PRIORITY);
-    const end = await lane.acquire(organizationId, { priority, isSwept });
+    const end = await lane.acquire(organizationId, { priority, swept });
     const startedAt = performance.now();
     const observe = (outcome: string) =>
       metrics?.temporalCalls.observe({ outcome }, (performance.now() - startedAt) / 1_000);
@@ -116,7 +124,7 @@ interface Lane {
   /** Waits for the command's turn. @returns a function that ends the turn; its argument is the duration of the call. */
   acquire(
     organizationId: string,
-    command: { priority: number; isSwept: boolean },
+    command: { priority: number; swept?: Swept | undefined },
   ): Promise<(callMs: number) => void>;
 }
 
@@ -141,16 +149,17 @@ function createLane({ limit, isPaced, isBulk, hasOthers, slowdown }: LaneOptions
   const calls = createFairShare({ name: 'Temporal starts', capacity: limit });
   const hasBurst = (id: string) => (recent.get(id) ?? 0) > MAX_RECENT_WITHOUT_REST;
 
-  function maximumOf(id: string, isSwept: boolean): number {
+  function maximumOf(id: string, swept?: Swept): number {
     if (isPaced) return 1;
-    if (!isSwept && !hasOthers(id)) return limit;
+    if (!swept && !hasOthers(id)) return limit;
     return hasBurst(id) ? 1 : thirdOf(limit);
   }
 
-  function restMs(id: string, isSwept: boolean, callMs: number): number {
+  function restMs(id: string, swept: Swept | undefined, callMs: number): number {
     if (!isBulk && !hasBurst(id)) return 0;
-    const isShared = isSwept || hasOthers(id);
-    const sharedRest = (isBulk ? BULK_REST : SHARED_REST) * slowdown();
+    const isShared = swept !== undefined || hasOthers(id);
+    const longer = swept === 'beside_flood' ? BESIDE_FLOOD : 1;
+    const sharedRest = (isBulk ? BULK_REST : SHARED_REST) * slowdown() * longer;
     const rest = isShared ? sharedRest : isPaced ? PACED_REST : 0;
     return Math.min(rest * callMs, MAX_REST_MS);
   }
@@ -162,11 +171,11 @@ function createLane({ limit, isPaced, isBulk, hasOthers, slowdown }: LaneOptions
   }
 
   return {
-    async acquire(id, { priority, isSwept }) {
+    async acquire(id, { priority, swept }) {
       const holder: Holder = {
         ...organizationHolder(id),
         get max() {
-          return maximumOf(id, isSwept);
+          return maximumOf(id, swept);
         },
       };
       count(id, 1);
@@ -175,7 +184,7 @@ function createLane({ limit, isPaced, isBulk, hasOthers, slowdown }: LaneOptions
       setTimeout(() => count(id, -1), RECENT_MS).unref();
       return (callMs) => {
         releaseCall();
-        const rest = restMs(id, isSwept, callMs);
+        const rest = restMs(id, swept, callMs);
         if (rest > 0) setTimeout(releaseOwn, rest);
         else releaseOwn();
       };

@@ -91,9 +91,10 @@ export function createOutbox(options: OutboxOptions): Outbox {
       );
   }
 
-  async function dispatchLeased({ id, organizationId, command, attempts }: LeasedRow): Promise<boolean> {
+  async function dispatchLeased(row: LeasedRow): Promise<boolean> {
+    const { id, organizationId, command, attempts, isFlood } = row;
     try {
-      await dispatch({ organizationId, command, isSwept: true });
+      await dispatch({ organizationId, command, swept: isFlood ? 'beside_flood' : 'alone' });
       await deleteLater(id);
       return true;
     } catch (error) {
@@ -315,7 +316,12 @@ interface LeasedRow {
   organizationId: string;
   command: OutboxCommand;
   attempts: number;
+  /** So many commands of the organization wait in other processes that those, too, dispatch one after the other. */
+  isFlood: boolean;
 }
+
+/** Of an organization, in processes that keep them from the sweep. */
+const MIN_WAITING_OF_FLOOD = 1_000;
 
 /**
  * Leases due rows by advancing `available_at` in one statement, so concurrent sweeps never take the same row. Steps from
@@ -332,6 +338,11 @@ async function leaseDue({ db }: Database, limit: number): Promise<LeasedRow[]> {
     ), due as (
       select org_id from organizations where exists (
         select from outbox o where o.org_id = organizations.org_id and o.dead_at is null and o.available_at <= now())
+    ), floods as (
+      select org_id from due where ${MIN_WAITING_OF_FLOOD}::int <= (select count(*) from (
+        select from outbox o
+        where o.org_id = due.org_id and o.dead_at is null and o.available_at > now() and o.attempts = 0
+        limit ${MIN_WAITING_OF_FLOOD}) as waiting)
     ), shares as (
       select o.id, o.turn, o.priority from due cross join lateral (
         select id, priority, row_number() over (order by priority, available_at) as turn from outbox
@@ -346,6 +357,7 @@ async function leaseDue({ db }: Database, limit: number): Promise<LeasedRow[]> {
       select id from outbox where dead_at is null and available_at <= now()
         and id in (select id from shares order by turn, priority limit ${limit})
       for update skip locked))
-    returning id, org_id as "organizationId", command, attempts`.execute(db);
+    returning id, org_id as "organizationId", command, attempts,
+      org_id = any(array(select org_id from floods)) as "isFlood"`.execute(db);
   return rows;
 }

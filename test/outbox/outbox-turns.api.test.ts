@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { sql } from 'kysely';
 import { pino } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
-import { json } from '../../platform/database/json.ts';
+import { type JsonParameter, json } from '../../platform/database/json.ts';
 import { createOutbox, type Outbox, type OutboxOptions } from '../../platform/outbox/outbox.ts';
 import type { OutboxCommand, StartCommand } from '../../platform/outbox/outbox-command.ts';
 import { eventually } from '../support/eventually.ts';
@@ -126,6 +127,39 @@ describe('the sweep', () => {
     const { temporal, outbox } = arrange();
     expect(await outbox.sweep(2)).toBe(2);
     expect(temporal.arrived.toSorted()).toEqual(['org_a/1/0', 'org_a/1/1']);
+  });
+
+  test('dispatches slowly for an organization whose flood another process dispatches', async () => {
+    for (const id of ['org_a_flood', 'org_b']) await leaveBehind(id, 8);
+    // As its process keeps them from the sweep.
+    await database.systemTransaction(({ db }) =>
+      db
+        .insertInto('outbox')
+        .columns(['org_id', 'command', 'task_queue', 'priority', 'available_at'])
+        .expression((eb) =>
+          eb
+            .selectFrom(sql`generate_series(1, 1000)`.as('n'))
+            .select([
+              sql<string>`'org_a_flood'`.as('org_id'),
+              sql<JsonParameter<OutboxCommand>>`'{}'::jsonb`.as('command'),
+              sql<string>`'a'`.as('task_queue'),
+              sql<number>`3`.as('priority'),
+              sql<Date>`now() + interval '1 minute'`.as('available_at'),
+            ]),
+        )
+        .execute(),
+    );
+    const arrived: string[] = [];
+    const workflows = {
+      async dispatch({ start: started }: OutboxCommand) {
+        await pause(20);
+        arrived.push(started?.workflowId.split('/')[0] ?? '');
+      },
+    };
+    await createOutbox({ database, workflows, logger }).sweep(16);
+    expect(arrived).toHaveLength(16);
+    // Both have a burst, in which the flood's calls rest four times as long.
+    expect(arrived.slice(arrived.lastIndexOf('org_b')).length).toBeGreaterThan(3);
   });
 
   test('takes every organization once if there are more of them than rows in a batch', async () => {
