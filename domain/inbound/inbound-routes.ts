@@ -74,9 +74,9 @@ export async function findReportRoute(
 }
 
 /**
- * Finds the inbox with an address or alias if it may receive, with what decides about a sender. A closed organization receives nothing, because its mail might
- * never be read, and the senders would not learn of that. A domain may have moved to another organization while inboxes
- * of the old one remain: they must not receive its mail.
+ * Finds the inbox with an address or alias if it may receive, with what decides about a sender. A closed organization receives
+ * nothing, because its mail might never be read, and the senders would not learn of that. A domain may have moved to another
+ * organization while inboxes of the old one remain: they must not receive its mail.
  */
 export function findReceivingInbox(
   db: Db,
