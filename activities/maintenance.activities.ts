@@ -21,7 +21,7 @@ export interface MaintenanceActivityOptions {
 
 export type MaintenanceActivities = ReturnType<typeof createMaintenanceActivities>;
 
-/** One organization's batch of this size takes seconds; up to a minute beside a flood, or if Temporal is slow. */
+/** One organization's batch of this size takes seconds; a minute if Temporal is so slow that it rests for long. */
 const OUTBOX_BATCH_SIZE = 50;
 /** After this time no batch begins, so that the rest of a run does not wait for a flood. The next run continues. */
 const MAX_OUTBOX_SWEEP_MS = 90_000;

@@ -52,7 +52,7 @@ const RECENT_MS = 1_000;
  */
 const SHARED_REST = 2;
 /** Beside a flood the sweep rests this much longer, so that both processes together do little more than one. */
-const BESIDE_FLOOD = 4;
+export const BESIDE_FLOOD = 4;
 /**
  * Commands of this priority belong to a replay, or to deliveries that a usage limit held. They have calls of their own, so
  * that live events do not wait for their rests.

@@ -7,7 +7,7 @@ import type { Database, Transaction } from '../database/database.ts';
 import type { JsonParameter } from '../database/json.ts';
 import { PREPARED } from '../database/prepared.ts';
 import { activeTraceparent } from '../tracing/span.ts';
-import { createDispatcher, type DispatcherOptions, priorityOf } from './dispatcher.ts';
+import { BESIDE_FLOOD, createDispatcher, type DispatcherOptions, priorityOf } from './dispatcher.ts';
 import type { OutboxCommand } from './outbox-command.ts';
 
 export interface Outbox {
@@ -325,7 +325,8 @@ const MIN_WAITING_OF_FLOOD = 1_000;
 
 /**
  * Leases due rows by advancing `available_at` in one statement, so concurrent sweeps never take the same row. Steps from
- * organization to organization along the index, so that one with many rows costs no more than its share.
+ * organization to organization along the index, so that one with many rows costs no more than its share. Rows of a flood rest
+ * longer, so that fewer are taken: the batch ends as soon, and the next one takes the rows of others.
  */
 async function leaseDue({ db }: Database, limit: number): Promise<LeasedRow[]> {
   const { rows } = await sql<LeasedRow>`
@@ -348,7 +349,8 @@ async function leaseDue({ db }: Database, limit: number): Promise<LeasedRow[]> {
         select id, priority, row_number() over (order by priority, available_at) as turn from outbox
         where outbox.org_id = due.org_id and dead_at is null and available_at <= now()
         order by priority, available_at
-        limit greatest(1, ${limit}::int / (select count(*) from due))) o
+        limit greatest(1, ${limit}::int / (select count(*) from due)
+          / case when due.org_id = any(array(select org_id from floods)) then ${BESIDE_FLOOD}::int else 1 end)) o
     )
     update outbox set attempts = attempts + 1,
       available_at = now()

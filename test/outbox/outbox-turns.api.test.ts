@@ -50,6 +50,27 @@ async function leaveBehind(organizationId: string, count: number, priorityKey = 
   });
 }
 
+/** Rows that wait in their process, which keeps them from the sweep. */
+async function keepFromSweep(organizationId: string, count: number): Promise<void> {
+  await database.systemTransaction(({ db }) =>
+    db
+      .insertInto('outbox')
+      .columns(['org_id', 'command', 'task_queue', 'priority', 'available_at'])
+      .expression((eb) =>
+        eb
+          .selectFrom(sql`generate_series(1, ${count}::int)`.as('n'))
+          .select([
+            sql<string>`${organizationId}::text`.as('org_id'),
+            sql<JsonParameter<OutboxCommand>>`'{}'::jsonb`.as('command'),
+            sql<string>`'a'`.as('task_queue'),
+            sql<number>`3`.as('priority'),
+            sql<Date>`now() + interval '1 minute'`.as('available_at'),
+          ]),
+      )
+      .execute(),
+  );
+}
+
 /** Temporal's side: records what arrives, and holds every call until it is released. */
 class HeldTemporal {
   readonly arrived: string[] = [];
@@ -131,24 +152,7 @@ describe('the sweep', () => {
 
   test('dispatches slowly for an organization whose flood another process dispatches', async () => {
     for (const id of ['org_a_flood', 'org_b']) await leaveBehind(id, 8);
-    // As its process keeps them from the sweep.
-    await database.systemTransaction(({ db }) =>
-      db
-        .insertInto('outbox')
-        .columns(['org_id', 'command', 'task_queue', 'priority', 'available_at'])
-        .expression((eb) =>
-          eb
-            .selectFrom(sql`generate_series(1, 1000)`.as('n'))
-            .select([
-              sql<string>`'org_a_flood'`.as('org_id'),
-              sql<JsonParameter<OutboxCommand>>`'{}'::jsonb`.as('command'),
-              sql<string>`'a'`.as('task_queue'),
-              sql<number>`3`.as('priority'),
-              sql<Date>`now() + interval '1 minute'`.as('available_at'),
-            ]),
-        )
-        .execute(),
-    );
+    await keepFromSweep('org_a_flood', 1_000);
     const arrived: string[] = [];
     const workflows = {
       async dispatch({ start: started }: OutboxCommand) {
@@ -156,10 +160,18 @@ describe('the sweep', () => {
         arrived.push(started?.workflowId.split('/')[0] ?? '');
       },
     };
-    await createOutbox({ database, workflows, logger }).sweep(16);
+    await createOutbox({ database, workflows, logger }).sweep(64);
     expect(arrived).toHaveLength(16);
     // Both have a burst, in which the flood's calls rest four times as long.
     expect(arrived.slice(arrived.lastIndexOf('org_b')).length).toBeGreaterThan(3);
+  });
+
+  test('takes a quarter of the share of an organization beside its flood, so that the batch ends as soon', async () => {
+    for (const id of ['org_a_flood', 'org_b']) await leaveBehind(id, 20);
+    await keepFromSweep('org_a_flood', 1_000);
+    const { temporal, outbox } = arrange();
+    expect(await outbox.sweep(32)).toBe(20);
+    expect(temporal.arrived.filter((id) => id.startsWith('org_b'))).toHaveLength(16);
   });
 
   test('takes every organization once if there are more of them than rows in a batch', async () => {
