@@ -28,8 +28,9 @@ const config: Config = {
   // processors' time was idle.
   maxWorkers: 4,
   testSequencer: '<rootDir>/test/support/test-sequencer.mts',
-  // A worker that keeps more than this is replaced, before garbage collection slows it.
-  workerIdleMemoryLimit: '1GB',
+  // A worker that keeps more than this is replaced, before garbage collection slows it. The next one loads and compiles all
+  // modules again, so this is far above what the heap grows to between two collections.
+  workerIdleMemoryLimit: '2GB',
 };
 
 export default config;

@@ -18,12 +18,16 @@ export function useResource<T extends object>(
   beforeAll(async () => {
     const started = await start();
     resource = started;
-    running.push(() => stop(started));
+    running.push(async () => {
+      await stop(started);
+      // The worker keeps the module of each test file, and what it refers to.
+      resource = undefined;
+    });
   }, timeoutMs);
   // Jest runs these hooks in the order of their definition: each stops the newest resource instead of its own.
   afterAll(() => running.pop()?.());
   const member = (name: string | symbol): unknown => {
-    if (!resource) throw new Error(`${String(name)} is used before beforeAll`);
+    if (!resource) throw new Error(`${String(name)} is used before beforeAll or after afterAll`);
     const value: unknown = Reflect.get(resource, name, resource);
     return typeof value === 'function' ? value.bind(resource) : value;
   };
