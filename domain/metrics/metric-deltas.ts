@@ -54,6 +54,15 @@ async function applyBatch(db: Db): Promise<number> {
         )
         .returning(['inbox_id', 'hour', ...COUNT_COLUMNS]),
     )
+    // Locked: the foreign keys of the hours would fail the whole batch if an inbox were deleted with its organization after the
+    // statement began.
+    .with('present', (cte) =>
+      cte
+        .selectFrom('inboxes')
+        .select(['id', 'org_id', 'env_id', 'domain'])
+        .where('id', 'in', (eb) => eb.selectFrom('taken').select('inbox_id'))
+        .forKeyShare(),
+    )
     .with('applied', (cte) =>
       cte
         .insertInto('metric_hours')
@@ -61,7 +70,7 @@ async function applyBatch(db: Db): Promise<number> {
         .expression((eb) =>
           eb
             .selectFrom('taken')
-            .innerJoin('inboxes', 'inboxes.id', 'taken.inbox_id')
+            .innerJoin('present as inboxes', 'inboxes.id', 'taken.inbox_id')
             .crossJoin(sql.raw<{ subject: string }>(INBOX_SUBJECTS).as<'subjects'>(sql`subjects (subject)`))
             .select(['inboxes.org_id', 'inboxes.env_id', 'subject', 'taken.hour'])
             .select(COUNT_COLUMNS.map((name) => sql<number>`sum(${sql.ref(`taken.${name}`)})`.as(name)))

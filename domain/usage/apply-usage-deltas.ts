@@ -43,7 +43,9 @@ async function applyBatch(db: Db): Promise<number> {
       cte
         .selectFrom('taken')
         .innerJoin('organizations', 'organizations.id', 'taken.org_id')
-        .selectAll('taken'),
+        .selectAll('taken')
+        // Otherwise one that is deleted after the statement began would fail the foreign keys, and with them the whole batch.
+        .forKeyShare('organizations'),
     )
     .with('counted', (cte) =>
       cte

@@ -12,6 +12,7 @@ import { arrangeSending, dispatchOnce, type Sending } from '../support/outbound-
 import { expectProblem } from '../support/problems.ts';
 import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
+import { untilBlocking } from '../support/until-blocking.ts';
 
 type Counts = Record<(typeof PUBLIC_COUNTS)[number], number>;
 type Hour = Counts & { timestamp: string };
@@ -125,6 +126,24 @@ describe('counts', () => {
     expect(busy(await activity(setup.token))).toEqual(before);
     await applyMetricDeltas(app.worker);
     expect(busy(await activity(setup.token))).toEqual(before);
+  });
+
+  test('are applied beside an organization whose deletion commits meanwhile', async () => {
+    const [deleted, other] = [await arrange(), await arrange()];
+    await mixedMail(deleted);
+    await mixedMail(other);
+    const before = busy(await activity(other.token));
+    const { id, organizationId } = deleted.inbox;
+    let applying: Promise<number> | undefined;
+    await app.worker.systemTransaction(async (deletion) => {
+      await query(deletion, sql`delete from inboxes where id = ${id}`);
+      applying = applyMetricDeltas(app.worker);
+      await untilBlocking(deletion);
+      await query(deletion, sql`delete from organizations where id = ${organizationId}`);
+    });
+    await applying;
+    expect(busy(await activity(other.token))).toEqual(before);
+    expect(await query(app.worker, sql`select from metric_deltas where inbox_id = ${id}`)).toEqual([]);
   });
 
   test('include a send that is rejected without creating a message', async () => {

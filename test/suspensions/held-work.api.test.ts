@@ -19,13 +19,13 @@ import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import { DELIVER_WEBHOOK } from '../../workflows/webhooks/deliver-webhook.contract.ts';
-import { eventually } from '../support/eventually.ts';
 import { accepted, deferred } from '../support/mail-services.ts';
 import { createInbox } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
 import { query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { arrangeSuspensions } from '../support/suspensions.ts';
+import { untilBlocking } from '../support/until-blocking.ts';
 import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
 
 const database = useWorkerDatabase();
@@ -231,17 +231,9 @@ describe('webhook deliveries', () => {
     let reinstated: Promise<unknown> = Promise.resolve();
     await database.systemTransaction(async ({ db }) => {
       expect(await lockDueDelivery(db, id)).toMatchObject({ ownerHold: 'suspension' });
-      const [backend] = await query<{ pid: number }>({ db }, sql`select pg_backend_pid() as pid`);
       reinstated = service.reinstate(target).then(() => service.settle(organizationId));
       // It waits for this transaction; otherwise its run would end before the delivery is held.
-      const waits = eventually(async () => {
-        const waiting = await query(
-          database,
-          sql`select pid from pg_stat_activity where ${backend?.pid ?? 0}::int = any (pg_blocking_pids(pid))`,
-        );
-        expect(waiting).toHaveLength(1);
-      });
-      await Promise.race([waits, reinstated]);
+      await Promise.race([untilBlocking({ db }), reinstated]);
       await updateDelivery(db, id, HELD_WHILE_SUSPENDED);
     });
     await reinstated;
@@ -287,19 +279,6 @@ describe('webhook deliveries', () => {
         service.commands.filter(({ start }) => start?.workflowType === DELIVER_WEBHOOK).length;
       return { ...arranged, targets, countStarts, record, recordRefusal };
     };
-    const waitsFor = (pid: number) =>
-      eventually(async () => {
-        const waiting = await query(
-          database,
-          sql`select pid from pg_stat_activity where ${pid} = any (pg_blocking_pids(pid))`,
-        );
-        expect(waiting).toHaveLength(1);
-      });
-    const backendOf = async ({ db }: Transaction) => {
-      const [backend] = await query<{ pid: number }>({ db }, sql`select pg_backend_pid() as pid`);
-      return backend?.pid ?? 0;
-    };
-
     test.each(LEVELS)(
       'are held without a run while the %s is suspended, and start after it',
       async (type) => {
@@ -382,10 +361,9 @@ describe('webhook deliveries', () => {
       let settled: Promise<unknown> = Promise.resolve();
       await database.systemTransaction(async (transaction) => {
         await record(transaction);
-        const pid = await backendOf(transaction);
         await service.reinstate(target);
         settled = service.settle(organizationId);
-        await Promise.race([waitsFor(pid), settled]);
+        await Promise.race([untilBlocking(transaction), settled]);
       });
       await settled;
       expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', generation: 2 }]);
@@ -399,7 +377,7 @@ describe('webhook deliveries', () => {
         await awaitSuspensionHolds(transaction.db, organizationId);
         // Its statement sees the suspension; it waits before it holds the delivery.
         recorded = database.systemTransaction(record);
-        await Promise.race([waitsFor(await backendOf(transaction)), recorded]);
+        await Promise.race([untilBlocking(transaction), recorded]);
         await service.reinstate(target);
       });
       await recorded;
@@ -437,7 +415,7 @@ describe('webhook deliveries', () => {
       await database.systemTransaction(async (transaction) => {
         await awaitSuspensionHolds(transaction.db, organizationId);
         restarted = database.systemTransaction(restart);
-        await Promise.race([waitsFor(await backendOf(transaction)), restarted]);
+        await Promise.race([untilBlocking(transaction), restarted]);
         await service.reinstate(target);
       });
       await restarted;

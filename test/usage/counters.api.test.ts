@@ -7,7 +7,6 @@ import type { UsageCounter } from '../../domain/usage/counters.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import { type Connection, typeConnection } from '../../platform/database/typed-connection.ts';
-import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { createMemoryStorage, createTestReceiptService } from '../support/mail-services.ts';
@@ -16,6 +15,7 @@ import { countRows, query } from '../support/query.ts';
 import { recordStatements } from '../support/recorded-statements.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
+import { untilBlocking } from '../support/until-blocking.ts';
 import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
 
 const app = useTestApp();
@@ -66,17 +66,13 @@ test('a refund frees quota once, even if it is applied while another change wait
       recordUsage(db, { organizationId, counter: 'messages_sent', amount: -1, at: new Date() }),
     );
   const result = await app.worker.systemTransaction(async ({ db }) => {
-    const [backend] = await query<{ pid: number }>({ db }, sql`select pg_backend_pid() as pid`);
     const refundRows = sql`select id from usage_deltas where org_id = ${organizationId} and amount < 0 for update`;
     // Another test may apply it before it is locked.
     while ((await query({ db }, refundRows)).length === 0) await refund();
     await query({ db }, sql`select from usage_counters where org_id = ${organizationId} for update`);
     // The count reads the refund, then waits for this transaction, which applies the refund and uses the unit.
     const waiting = count(organizationId).catch((error: unknown) => error);
-    await eventually(async () => {
-      const blocked = sql`select pid from pg_stat_activity where ${backend?.pid}::int = any(pg_blocking_pids(pid))`;
-      expect(await query(app.worker, blocked)).toHaveLength(1);
-    });
+    await untilBlocking({ db });
     await query({ db }, sql`delete from usage_deltas where org_id = ${organizationId} and amount < 0`);
     await query({ db }, sql`update usage_counters set amount = 3 where org_id = ${organizationId}`);
     return { waiting };
@@ -98,6 +94,21 @@ test('drops deltas of a deleted organization', async () => {
        (select count(*)::int from usage_deltas where org_id = ${organizationId}) as deltas`,
   );
   expect(left).toEqual({ counters: 0, deltas: 0 });
+});
+
+test('drops deltas of an organization whose deletion commits while they are applied', async () => {
+  const { organizationId } = await createOrganization(app.worker);
+  await count(organizationId);
+  let applying: Promise<number> | undefined;
+  await app.worker.systemTransaction(async (deletion) => {
+    await query(deletion, sql`delete from organizations where id = ${organizationId}`);
+    applying = applyUsageDeltas(app.worker);
+    await untilBlocking(deletion);
+  });
+  await applying;
+  expect(await query(app.worker, sql`select 1 from usage_deltas where org_id = ${organizationId}`)).toEqual(
+    [],
+  );
 });
 
 test('counting a send takes one additional statement under any limit', async () => {
