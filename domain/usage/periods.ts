@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { json } from '../../platform/database/json.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 
@@ -59,18 +58,27 @@ export async function closePeriod(
     .groupBy('c.org_id')
     .execute();
   if (open.length === 0) return;
+  const ids = open.map(() => newId('usageEvent'));
+  const closed = sql<{ id: string; org_id: string; data: string }>`unnest(${ids}::text[], ${open.map(
+    ({ organizationId }) => organizationId,
+  )}::text[], ${open.map(({ amounts }) => JSON.stringify({ ...period, amounts }))}::jsonb[])`;
   await db
     .insertInto('usage_events')
-    .values(
-      open.map(({ organizationId, amounts }) => ({
-        id: newId('usageEvent'),
-        org_id: organizationId,
-        kind: 'period_closed' as const,
-        counter: null,
-        data: json({ ...period, amounts }),
-        actor: 'system',
-        at: now,
-      })),
+    .columns(['id', 'org_id', 'kind', 'data', 'actor', 'at'])
+    .expression((eb) =>
+      eb
+        .selectFrom(closed.as<'closed'>(sql`closed (id, org_id, data)`))
+        .innerJoin('organizations', 'organizations.id', 'closed.org_id')
+        .select([
+          'closed.id',
+          'closed.org_id',
+          sql.lit('period_closed' as const).as('kind'),
+          'closed.data',
+          sql.lit('system').as('actor'),
+          sql<Date>`${now}::timestamptz`.as('at'),
+        ])
+        // One that is deleted since the first statement is left out.
+        .forKeyShare('organizations'),
     )
     .onConflict((conflict) => conflict.doNothing())
     .execute();

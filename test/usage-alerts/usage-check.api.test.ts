@@ -4,7 +4,9 @@ import { pino } from 'pino';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
+import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import type { UsageCounter } from '../../domain/usage/counters.ts';
+import { closePeriod, monthOf } from '../../domain/usage/periods.ts';
 import { purgeUsage } from '../../domain/usage/usage-history.ts';
 import { purgeUsageAlerts } from '../../domain/usage-alerts/purge-usage-alerts.ts';
 import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.service.ts';
@@ -15,6 +17,7 @@ import { createOrganization } from '../support/organizations.ts';
 import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
+import { untilBlocking } from '../support/until-blocking.ts';
 
 const app = useTestApp();
 let limits: TestLimits;
@@ -190,6 +193,28 @@ test('notifies usage from the last minutes of a month and includes it in the mon
     await check();
   });
   expect(await closed()).toMatchObject([{ data: { ...period, amounts: { messages_sent: 1_101 } } }]);
+});
+
+test('closes the month of the others when an organization is deleted meanwhile', async () => {
+  const [deleted, other] = [await arrange(), await arrange()];
+  const lastMonth = new Date('2031-07-15T00:00:00Z');
+  for (const { use } of [deleted, other]) await use(5, lastMonth);
+  await applyUsageDeltas(app.worker);
+  const ids = [deleted.organizationId, other.organizationId];
+  let closing: Promise<void> | undefined;
+  await app.worker.systemTransaction(async (deletion) => {
+    await query(deletion, sql`delete from organizations where id = ${deleted.organizationId}`);
+    closing = closePeriod(app.worker.db, ids, monthOf(lastMonth), new Date('2031-08-01T02:00:00Z'));
+    await untilBlocking(deletion);
+  });
+  await closing;
+  expect(
+    await query(
+      app.worker,
+      sql`select org_id, kind, data from usage_events where org_id = any (${ids})
+      and kind = 'period_closed'`,
+    ),
+  ).toMatchObject([{ org_id: other.organizationId, data: { amounts: { messages_sent: 5 } } }]);
 });
 
 test('notifies storage once a month, too', async () => {
