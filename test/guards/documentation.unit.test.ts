@@ -161,6 +161,13 @@ test('metrics exist', () => {
   expect(wrong).toEqual([]);
 });
 
+test('each docstring stands above what it describes, not above another docstring', () => {
+  const doubled = CODE.filter((file) => file.endsWith('.ts')).flatMap((file) =>
+    [...read(file).matchAll(/\*\/\n[ \t]*(\/\*\*.*)/g)].map(([, second]) => `${file}: ${second}`),
+  );
+  expect(doubled).toEqual([]);
+});
+
 function listFiles(folder: string, names: RegExp): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .filter((name) => names.test(name))

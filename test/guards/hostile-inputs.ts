@@ -11,7 +11,6 @@ const repeat =
   (characters: number): string =>
     unit.repeat(Math.ceil(characters / unit.length)).slice(0, characters);
 
-/** Openers, then closers: the second half of a text refers to its first half. */
 /** The same on lines of the length up to which most rules read a line. */
 const onLines =
   (unit: string) =>
@@ -19,6 +18,7 @@ const onLines =
     repeat(`${repeat(unit)(LINE_CHARACTERS)}\n`)(characters);
 const LINE_CHARACTERS = 990;
 
+/** Openers, then closers: the second half of a text refers to its first half. */
 const halves = (first: string, second: string) => (characters: number) =>
   repeat(first)(characters / 2) + repeat(second)(characters / 2);
 

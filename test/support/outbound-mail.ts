@@ -61,7 +61,6 @@ export async function arrangeSending(
   return { ...services, transport, commands, sends, scope, send, sendTo, inbox };
 }
 
-/** The state of a message in the database. */
 /** A message whose relay accepted it for `a@`, and whose response for `b@` was lost. @returns the id of its run. */
 export async function arrangeAmbiguousSend(database: Database): Promise<string> {
   const world = await arrangeSending(database);
@@ -71,6 +70,7 @@ export async function arrangeAmbiguousSend(database: Database): Promise<string> 
   return sendMessageWorkflowId(messageId);
 }
 
+/** The state of a message in the database. */
 export async function readMessageState(database: Database, messageId: string) {
   return database.systemTransaction(async ({ db }) => {
     const message = await db

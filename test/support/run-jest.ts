@@ -3,7 +3,8 @@ import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { resolve } from 'node:path';
 
-/** `npm test -- <jest arguments>`: runs Jest so that each process that it and its tests start loads compiled modules. */
+// `npm test -- <jest arguments>`: runs Jest so that each process that it and its tests start loads compiled modules.
+
 /** The clients import each other without having been built. */
 const CLIENTS_FROM_SOURCE = '--conditions=agent-email-source';
 const jest = createRequire(import.meta.url).resolve('jest/bin/jest');
