@@ -72,9 +72,9 @@ export async function closePeriod(
         .select([
           'closed.id',
           'closed.org_id',
-          sql.lit('period_closed' as const).as('kind'),
+          sql<'period_closed'>`'period_closed'`.as('kind'),
           'closed.data',
-          sql.lit('system').as('actor'),
+          sql<string>`'system'`.as('actor'),
           sql<Date>`${now}::timestamptz`.as('at'),
         ])
         // One that is deleted since the first statement is left out.
