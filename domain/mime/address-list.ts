@@ -41,7 +41,9 @@ export function readAddressList(field: string): AddressList {
     : { mailboxes: mailboxes.filter(isUsable), isClear: !isCut && mailboxes.every(isUsable) };
 }
 
-const isUsable = ({ email }: MailAddress): boolean => email !== '' && email.length <= MAX_ADDRESS_CHARACTERS;
+/** A tolerant library also reads `<MAILER-DAEMON>`, which is no address. */
+const isUsable = ({ email }: MailAddress): boolean =>
+  email.includes('@') && email.length <= MAX_ADDRESS_CHARACTERS;
 
 function toMailbox({ address = '', name = '' }: { address?: string; name?: string }): MailAddress {
   // Encoded words may also contain control characters.

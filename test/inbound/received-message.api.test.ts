@@ -170,7 +170,11 @@ describe('a received message shows', () => {
 
   test('no_author if the envelope sender stands in for an author', async () => {
     const { receive, inbox } = await arrangeInbox(database, withAuthentication({ dmarc: 'none' }));
-    for (const raw of ['From: MAILER-DAEMON\r\nSubject: A\r\n\r\nHi', 'Subject: B\r\n\r\nHi']) {
+    for (const raw of [
+      'From: MAILER-DAEMON\r\nSubject: A\r\n\r\nHi',
+      'Subject: B\r\n\r\nHi',
+      'From: Mail Delivery System <MAILER-DAEMON>\r\nSubject: C\r\n\r\nHi',
+    ]) {
       const { message } = await receive(raw, { mailFrom: 'bounce@people.example' });
       expect(message).toMatchObject({
         fromEmail: 'bounce@people.example',
@@ -179,7 +183,7 @@ describe('a received message shows', () => {
         signals: ['authentication_failed', 'no_author'],
       });
     }
-    expect(await eventsOf(inbox.id)).toHaveLength(2);
+    expect(await eventsOf(inbox.id)).toHaveLength(3);
   });
 
   test('the label unauthenticated if DMARC passes for another author than the one that is shown', async () => {

@@ -7,6 +7,8 @@ export interface Line {
   kind: LineKind;
   /** Within a plain `blockquote`: a quote, or a passage that its author indents or quotes by hand. Only from HTML. */
   isPassage?: boolean;
+  /** An attribution that stood on the line of the reply above it. */
+  sharedLine?: boolean;
 }
 
 /** `attribution`, `cut` and `signature` come only from HTML, where a class or id identifies them. */

@@ -3,7 +3,7 @@ import { classifyDivider, countHeaderBlockLines, isReplyAboveMarker, isRule } fr
 import { markInitialQuotes } from './initials.ts';
 import { type Line, normalizeText, toLine } from './lines.ts';
 import { isMobileSignature } from './mobile-signatures.ts';
-import { splitSharedLines } from './shared-lines.ts';
+import { ADDED_LINE, splitSharedLines } from './shared-lines.ts';
 
 export interface ReplyLines {
   /** Lines of the message; empty if all of it is quoted. */
@@ -267,7 +267,10 @@ function selectLines(runs: Run[]): string[] {
   const kept = runs
     .slice(0, end)
     .filter((run, at) => !run.quoted || interleaved || (at > 0 && !run.attributed));
-  return trimBlankLines(kept.flatMap((run) => run.lines.map(({ raw }) => raw)));
+  const lines = kept.flatMap((run) => run.lines);
+  // If the attribution is kept, the reply must not become longer than the message.
+  const shown = lines.filter((line, at) => line !== ADDED_LINE || !lines[at + 1]?.sharedLine);
+  return trimBlankLines(shown.map(({ raw }) => raw));
 }
 
 function getAllLines(lines: Line[]): string[] {

@@ -1,6 +1,9 @@
 import { findAttribution } from './attributions.ts';
 import { type Line, toLine } from './lines.ts';
 
+/** The blank line between a reply and the attribution that shared its line. It is not in the message. */
+export const ADDED_LINE: Line = toLine('');
+
 /** Longer lines are paragraphs. */
 const MAX_CHARACTERS = 1_000;
 /** An attribution may wrap over this many further lines. */
@@ -33,7 +36,7 @@ function splitLine(line: Line, below: Line[], isBelowText: boolean): Line[] {
     const found =
       findAttribution([reply, attribution, ...below], 1) ?? findAttribution([attribution, ...below], 0);
     if (found === null || (found.weak && !isQuoteNext(below, found.lines - 1))) continue;
-    return [reply, toLine(''), attribution];
+    return [reply, ADDED_LINE, { ...attribution, sharedLine: true }];
   }
   return [line];
 }
