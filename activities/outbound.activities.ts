@@ -7,7 +7,7 @@ import { recordSend, resolveAmbiguity } from '../domain/outbound/outcome.service
 import { type PreparedSend, prepareSend } from '../domain/outbound/prepare-send.ts';
 import { type StoppedSend, stopSend } from '../domain/outbound/stop-send.ts';
 import { type TransmissionOptions, transmitMessage } from '../domain/outbound/transmit-message.ts';
-import type { AmbiguityDecision } from '../workflows/outbound/send-message.contract.ts';
+import type { AmbiguityDecision, NotTransmitted } from '../workflows/outbound/send-message.contract.ts';
 import { withApplicationFailures } from './failures.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
@@ -29,20 +29,26 @@ export function createOutboundActivities(options: OutboundActivityOptions) {
   };
 
   return {
-    /** Checks whether the message may be sent and marks it `sending`; records a refusal. */
+    /** Runs the send gate before `transmitMessage` does, for runs of older versions. */
     prepareSend: ({ messageId }: { messageId: string }): Promise<PreparedSend> =>
       withApplicationFailures(() => prepareSend(database, events, messageId)),
 
     /**
-     * Transmits the message to the relay, one SMTP transaction per recipient, and then records the results, which the attempt
-     * rows already hold.
+     * Runs the send gate, transmits the message to the relay, one SMTP transaction per recipient, and then records the results,
+     * which the attempt rows already hold. A retry runs the gate again.
      *
      * @returns undefined if recording fails. It does not throw then, because a retry would transmit to deferred recipients
      * again immediately: the workflow calls `recordSend` instead.
      */
-    transmitMessage: ({ messageId }: { messageId: string }): Promise<SendState | undefined> =>
+    transmitMessage: ({
+      messageId,
+    }: {
+      messageId: string;
+    }): Promise<SendState | NotTransmitted | undefined> =>
       withHeartbeats(async () => {
         const { cancellationSignal } = Context.current();
+        const prepared = await prepareSend(database, events, messageId);
+        if (prepared !== 'proceed') return prepared;
         const end = await transmitMessage(options, messageId, () => cancellationSignal.aborted);
         // A worker that shuts down leaves the remaining recipients to the next attempt, on another worker.
         if (end === 'interrupted') cancellationSignal.throwIfAborted();

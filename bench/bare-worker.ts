@@ -17,7 +17,6 @@ const worker = await Worker.create({
     nothing: async () => {
       process.send?.('ran');
     },
-    nothingLocal: async () => undefined,
     report: async () => {
       process.send?.('ran');
     },

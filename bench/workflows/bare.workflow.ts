@@ -3,20 +3,11 @@ import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 const { nothing } = proxyActivities<{ nothing(input: object): Promise<void> }>({
   startToCloseTimeout: '1 minute',
 });
-const { nothingLocal, report } = proxyLocalActivities<{
-  nothingLocal(input: object): Promise<void>;
-  report(input: object): Promise<void>;
-}>({
+const { report } = proxyLocalActivities<{ report(input: object): Promise<void> }>({
   startToCloseTimeout: '1 minute',
 });
 
-/** A baseline of a send: the same activities, which do nothing. */
-export async function bareSend(input: object): Promise<void> {
-  await nothingLocal(input);
-  await nothing(input);
-}
-
-/** The baseline of a webhook delivery, and the other one of a send: one no-op activity. */
+/** The baseline of a send and of a webhook delivery: one no-op activity. */
 export async function bareActivity(input: object): Promise<void> {
   await nothing(input);
 }

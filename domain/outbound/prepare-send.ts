@@ -3,6 +3,7 @@ import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import type { NotTransmitted } from '../../workflows/outbound/send-message.contract.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { MessageStatus } from '../messages/message.entity.ts';
 import { readGateInputOfMessage } from './check-send.ts';
@@ -20,7 +21,7 @@ import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './
 import { findRefusal, findSuppressedRecipients, type GateInput, isHeld } from './send-gate.ts';
 import { rejectUnsent } from './stop-send.ts';
 
-export type PreparedSend = 'proceed' | 'finished' | 'held';
+export type PreparedSend = 'proceed' | NotTransmitted;
 
 /**
  * Runs the send gate and marks the message `sending`. A refusal is recorded with its event in the same transaction.
@@ -84,13 +85,20 @@ async function prepareWithLock(
   return 'proceed';
 }
 
-/** Holds an accepted message. Its release starts a new run. */
-async function hold(db: Db, state: OutcomeState, statusDetail: string): Promise<'held'> {
+/**
+ * Holds an accepted message. Its release starts a new run.
+ *
+ * @returns `proceed` while a recipient has an open attempt, from a worker that has ended. The transmission then sends nothing, because
+ * the message is not `sending`, but marks an attempt without a result `ambiguous`, and the results are recorded.
+ */
+async function hold(db: Db, state: OutcomeState, statusDetail: string): Promise<'proceed' | 'held'> {
   const open = state.recipients.filter(({ status }) => !isSettled(status));
-  const isTransmitting = open.length > findUnsentRecipients(state).length;
+  if (open.length > findUnsentRecipients(state).length) {
+    await setStatus(db, state, { status: 'deferred', statusDetail: null });
+    return 'proceed';
+  }
   const isUntouched = state.recipients.every(({ status }) => status === 'pending');
-  const status = isTransmitting ? 'sending' : isUntouched ? 'queued' : 'deferred';
-  await setStatus(db, state, { status, statusDetail });
+  await setStatus(db, state, { status: isUntouched ? 'queued' : 'deferred', statusDetail });
   return 'held';
 }
 

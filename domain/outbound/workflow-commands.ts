@@ -29,7 +29,7 @@ export function buildSendStart(
     workflowId: sendMessageWorkflowId(message.id),
     taskQueue: OUTBOUND_QUEUE,
     priority: { priorityKey, fairnessKey: message.organizationId },
-    input: { messageId: message.id },
+    input: { messageId: message.id, gatesInTransmission: true },
     searchAttributes: {
       OrgId: message.organizationId,
       EnvId: message.environmentId,

@@ -14,7 +14,11 @@ import { findActivitySince } from '../../platform/outbox/run-history.ts';
 import type { WorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { sendScheduledDraftWorkflowId } from '../../workflows/drafts/send-scheduled-draft.contract.ts';
-import { sendMessageWorkflowId, TRANSMIT_MESSAGE } from '../../workflows/outbound/send-message.contract.ts';
+import {
+  isNotTransmitted,
+  sendMessageWorkflowId,
+  TRANSMIT_MESSAGE,
+} from '../../workflows/outbound/send-message.contract.ts';
 import { reconcileRestoredDrafts } from '../drafts/restored-drafts.ts';
 import { reconcileRestoredNotifications } from '../notifications/notification-sending.service.ts';
 import type { OutcomeService } from '../outbound/outcome.service.ts';
@@ -124,6 +128,7 @@ async function reconcileRows(
               workflowId: sendMessageWorkflowId(messageId),
               activityType: TRANSMIT_MESSAGE,
               since: restoredTo,
+              isWithoutEffect: isNotTransmitted,
             })
           : 'unknown',
     },

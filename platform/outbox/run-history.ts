@@ -1,13 +1,22 @@
 import type { Client } from '@temporalio/client';
+import { defaultPayloadConverter } from '@temporalio/common';
+
+export interface SoughtActivity {
+  workflowId: string;
+  activityType: string;
+  since: Date;
+  /** Whether an activity with this result had no effect. The result says nothing about attempts before the one that returned it. */
+  isWithoutEffect(result: unknown): boolean;
+}
 
 /**
- * Whether an activity may have run since a time, according to the histories of all runs with a workflow id.
+ * Whether an activity may have had an effect since a time, according to the histories of all runs with a workflow id.
  *
  * @returns `unknown` if Temporal has no such run.
  */
 export async function findActivitySince(
   { workflow }: Pick<Client, 'workflow'>,
-  { workflowId, activityType, since }: { workflowId: string; activityType: string; since: Date },
+  { workflowId, activityType, since, isWithoutEffect }: SoughtActivity,
 ): Promise<'none' | 'possible' | 'unknown'> {
   let runs = 0;
   // Only ids of this service: letters, digits, hyphens, underscores and slashes.
@@ -15,16 +24,23 @@ export async function findActivitySince(
     runs += 1;
     const { events } = await workflow.getHandle(workflowId, runId).fetchHistory();
     const open = new Set<string>();
+    const retried = new Set<string>();
     for (const event of events ?? []) {
       const scheduled = event.activityTaskScheduledEventAttributes;
       if (scheduled?.activityType?.name === activityType) open.add(String(event.eventId));
+      const started = event.activityTaskStartedEventAttributes;
+      if (started && started.attempt !== 1) retried.add(String(started.scheduledEventId));
+      const completed = event.activityTaskCompletedEventAttributes;
       const ended =
-        event.activityTaskCompletedEventAttributes ??
+        completed ??
         event.activityTaskFailedEventAttributes ??
         event.activityTaskTimedOutEventAttributes ??
         event.activityTaskCanceledEventAttributes;
       if (!ended || !open.delete(String(ended.scheduledEventId))) continue;
-      if (Number(event.eventTime?.seconds ?? 0) * 1_000 >= since.getTime() - CLOCK_TOLERANCE_MS)
+      if (Number(event.eventTime?.seconds ?? 0) * 1_000 < since.getTime() - CLOCK_TOLERANCE_MS) continue;
+      const [result] = completed?.result?.payloads ?? [];
+      const isFirst = !retried.has(String(ended.scheduledEventId));
+      if (!(result && isFirst && isWithoutEffect(defaultPayloadConverter.fromPayload(result))))
         return 'possible';
     }
     // Temporal does not record the attempts of an activity that is still open.

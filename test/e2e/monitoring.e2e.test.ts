@@ -164,7 +164,6 @@ test('one trace spans a request, its workflows, their activities, SQL, SMTP and 
       expect.arrayContaining([
         `${root?.name} > with message_recipients thread_message_ids messages`,
         `${root?.name} > commit`,
-        `${send} > RunActivity prepareSend`,
         `${send} > RunActivity transmitMessage > smtp transmit`,
         `${send} > RunActivity transmitMessage > commit`,
         `${send} > RunActivity transmitMessage > ${webhook} > HTTP POST`,

@@ -21,18 +21,82 @@ function activitiesOf({ sendOptions }: Sending, outcomes: OutcomeService = sendO
   return createOutboundActivities({ ...sendOptions, outcomes, logger });
 }
 
-async function arrangePrepared(...to: string[]) {
+async function arrangeSend(...to: string[]) {
   const world = await arrangeSending(database);
-  const id = await world.send(...to);
-  await world.dispatch.prepare(id);
-  return { world, id };
+  return { world, id: await world.send(...to) };
 }
 
 const stateOf = (id: string) => readMessageState(database, id);
 
+const suspendInbox = ({ inbox }: Sending, status: 'active' | 'suspended') =>
+  database.db.updateTable('inboxes').set({ status }).where('id', '=', inbox.id).execute();
+
 describe('transmitMessage', () => {
+  test('runs the send gate first: what it refuses or holds is not transmitted', async () => {
+    const { world, id } = await arrangeSend(...TO);
+    const { transmitMessage } = activitiesOf(world);
+    const transmit = () => createEnvironment().run(transmitMessage, { messageId: id });
+    await suspendInbox(world, 'suspended');
+    expect(await transmit()).toBe('held');
+    expect(await stateOf(id)).toMatchObject({ status: 'queued', attempts: [], types: [] });
+    await suspendInbox(world, 'active');
+    await database.db
+      .updateTable('inboxes')
+      .set({ send_paused: true })
+      .where('id', '=', world.inbox.id)
+      .execute();
+    expect(await transmit()).toBe('finished');
+    expect(await stateOf(id)).toMatchObject({
+      status: 'rejected',
+      attempts: [],
+      types: ['message.rejected'],
+    });
+    expect(await transmit()).toBe('finished');
+    expect(world.transport.transmissions).toEqual([]);
+  });
+
+  test('a retry sends nothing more once the inbox is suspended, but records what the first attempt has sent', async () => {
+    const { world, id } = await arrangeSend(...TO, 'third@people.example');
+    world.transport.answerWith(async ({ recipient }) => {
+      if (recipient === TO[1]) throw new Error('the worker crashes here');
+      return accepted;
+    });
+    const { transmitMessage } = activitiesOf(world);
+    const transmit = () => createEnvironment().run(transmitMessage, { messageId: id });
+    await expect(transmit()).rejects.toThrow('the worker crashes here');
+    await suspendInbox(world, 'suspended');
+    world.transport.answerWith(async () => accepted);
+    expect(await transmit()).toMatchObject({
+      status: 'needs_attention',
+      hasUnsent: true,
+      ambiguous: [1],
+    });
+    expect(await stateOf(id)).toMatchObject({
+      status: 'needs_attention',
+      recipients: ['sent', 'pending', 'pending'],
+      attempts: ['accepted', 'ambiguous'],
+      types: ['message.sent'],
+    });
+    // Only a decision can settle the second recipient.
+    expect(await transmit()).toMatchObject({ status: 'needs_attention' });
+    await world.dispatch.resolveAmbiguity(id, { resolution: 'sent' });
+    expect(await transmit()).toBe('held');
+    expect(await stateOf(id)).toMatchObject({
+      status: 'deferred',
+      recipients: ['sent', 'sent', 'pending'],
+      message: { statusDetail: expect.stringContaining('suspended') },
+    });
+    expect(world.transport.transmissions).toHaveLength(2);
+    await suspendInbox(world, 'active');
+    expect(await transmit()).toMatchObject({ status: 'sent', hasUnsent: false });
+    expect(world.transport.transmissions.map(({ recipient }) => recipient)).toEqual([
+      ...TO,
+      'third@people.example',
+    ]);
+  });
+
   test('records the results and returns what is left to do', async () => {
-    const { world, id } = await arrangePrepared(...TO);
+    const { world, id } = await arrangeSend(...TO);
     world.transport.answerWith(async ({ recipient }) => (recipient === TO[0] ? accepted : deferred));
     const state = await createEnvironment().run(activitiesOf(world).transmitMessage, { messageId: id });
     expect(state).toEqual({ status: 'deferred', hasUnsent: true, ambiguous: [] });
@@ -44,7 +108,7 @@ describe('transmitMessage', () => {
   });
 
   test('returns nothing if recording fails, keeps the results and does not transmit again', async () => {
-    const { world, id } = await arrangePrepared(...TO);
+    const { world, id } = await arrangeSend(...TO);
     world.transport.answerWith(async ({ recipient }) => (recipient === TO[0] ? accepted : deferred));
     const apply = () => Promise.reject(new Error('The database does not respond.'));
     const { transmitMessage } = activitiesOf(world, { apply });
@@ -61,7 +125,7 @@ describe('transmitMessage', () => {
   });
 
   test('fails if it is stopped before the last recipient, so that another worker continues', async () => {
-    const { world, id } = await arrangePrepared(...TO);
+    const { world, id } = await arrangeSend(...TO);
     const environment = createEnvironment();
     world.transport.answerWith(async () => {
       environment.cancel('WORKER_SHUTDOWN');
@@ -78,7 +142,7 @@ describe('transmitMessage', () => {
   });
 
   test('records the last recipient even if it is stopped meanwhile: a retry would transmit to deferred ones again', async () => {
-    const { world, id } = await arrangePrepared(...TO.slice(0, 1));
+    const { world, id } = await arrangeSend(...TO.slice(0, 1));
     const environment = createEnvironment();
     world.transport.answerWith(async () => {
       environment.cancel('WORKER_SHUTDOWN');

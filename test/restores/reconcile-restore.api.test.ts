@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { defaultPayloadConverter } from '@temporalio/common';
 import { sql } from 'kysely';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
@@ -34,6 +35,8 @@ import { testScope } from '../support/test-scope.ts';
 // A database of its own: no worker sends from a restored database, which would stop the other tests.
 const database = useIsolatedDatabase('restored');
 const RESTORED_TO = new Date('2026-01-01T00:00:00Z');
+const afterBackup = new Date(RESTORED_TO.getTime() + 1_000);
+const beforeBackup = (hours: number) => new Date(RESTORED_TO.getTime() - hours * 3_600_000);
 const FACTS: RestoreFacts = {
   restoredTo: RESTORED_TO,
   isNothingLost: false,
@@ -42,8 +45,17 @@ const FACTS: RestoreFacts = {
   keepsFutureSchedules: false,
 };
 
-/** Histories of runs by workflow id: times at which `transmitMessage` ended, or null for an open one. */
-const histories = new Map<string, (Date | null)[]>();
+/** A `transmitMessage` of a history. */
+interface Transmission {
+  /** Null if it is still open. */
+  endedAt: Date | null;
+  result?: unknown;
+  /** The attempt that ended; default: the first. */
+  attempt?: number;
+}
+
+/** Histories of runs by workflow id. */
+const histories = new Map<string, Transmission[]>();
 const runs = new Map<string, RunStatus>();
 const temporal = {
   workflow: {
@@ -53,16 +65,20 @@ const temporal = {
     },
     getHandle: (workflowId: string) => ({
       fetchHistory: async () => ({
-        events: (histories.get(workflowId) ?? []).flatMap((endedAt, index) => [
+        events: (histories.get(workflowId) ?? []).flatMap(({ endedAt, result, attempt = 1 }, index) => [
           {
-            eventId: 2 * index,
+            eventId: 3 * index,
             activityTaskScheduledEventAttributes: { activityType: { name: 'transmitMessage' } },
           },
           ...(endedAt
             ? [
+                { activityTaskStartedEventAttributes: { scheduledEventId: 3 * index, attempt } },
                 {
                   eventTime: { seconds: endedAt.getTime() / 1000 },
-                  activityTaskCompletedEventAttributes: { scheduledEventId: 2 * index },
+                  activityTaskCompletedEventAttributes: {
+                    scheduledEventId: 3 * index,
+                    result: { payloads: [defaultPayloadConverter.toPayload(result)] },
+                  },
                 },
               ]
             : []),
@@ -247,26 +263,33 @@ describe('sends of a backup', () => {
   });
 
   test.each([
+    { title: 'ended before the backup', last: { endedAt: beforeBackup(1) }, status: 'deferred' },
+    { title: 'ended after the backup', last: { endedAt: afterBackup }, status: 'needs_attention' },
     {
-      title: 'ended before the backup',
-      ended: new Date(RESTORED_TO.getTime() - 3_600_000),
+      title: 'was held after the backup',
+      last: { endedAt: afterBackup, result: 'held' },
       status: 'deferred',
     },
     {
-      title: 'ended after the backup',
-      ended: new Date(RESTORED_TO.getTime() + 1_000),
+      title: 'was refused after the backup',
+      last: { endedAt: afterBackup, result: 'finished' },
+      status: 'deferred',
+    },
+    {
+      title: 'was held after the backup, in the retry of one that failed',
+      last: { endedAt: afterBackup, result: 'held', attempt: 2 },
       status: 'needs_attention',
     },
-    { title: 'is still open', ended: null, status: 'needs_attention' },
+    { title: 'is still open', last: { endedAt: null }, status: 'needs_attention' },
   ])(
-    'a deferred message whose last attempt $title, according to Temporal, is $status',
-    async ({ ended, status }) => {
+    'a deferred message whose last transmission $title, according to Temporal, is $status',
+    async ({ last, status }) => {
       const id = await world.send();
       world.transport.answerWith(async () => deferred);
       await transmit(world, id);
       await world.dispatch.record(id);
       world.transport.answerWith(async () => accepted);
-      histories.set(`send/${id}`, [new Date(RESTORED_TO.getTime() - 7_200_000), ended]);
+      histories.set(`send/${id}`, [{ endedAt: beforeBackup(2) }, last]);
       // Even long after the retry window of the message.
       await database.db
         .updateTable('messages')

@@ -68,7 +68,7 @@ const once = (first: () => unknown, then: unknown) => {
     return calls === 1 ? first() : then;
   };
 };
-const prepared = { prepareSend: async () => 'proceed' };
+const SEND = { messageId: 'msg_1', gatesInTransmission: true };
 const SETTLED = settledAs('sent');
 const DEFERRED = { status: 'deferred', hasUnsent: true, ambiguous: [] };
 const AMBIGUOUS = { status: 'needs_attention', hasUnsent: false, ambiguous: [0], messageIdLeft: 'msg_1' };
@@ -153,27 +153,26 @@ const PATHS: Path[] = [
   {
     name: 'send-message.sent',
     workflowType: SEND_MESSAGE,
-    input: { messageId: 'msg_1' },
-    activities: { ...prepared, transmitMessage: async () => SETTLED },
+    input: SEND,
+    activities: { transmitMessage: async () => SETTLED },
   },
   {
     name: 'send-message.recorded-afterwards',
     workflowType: SEND_MESSAGE,
-    input: { messageId: 'msg_1' },
-    activities: { ...prepared, transmitMessage: async () => undefined, recordSend: async () => SETTLED },
+    input: SEND,
+    activities: { transmitMessage: async () => undefined, recordSend: async () => SETTLED },
   },
   {
     name: 'send-message.deferred-then-sent',
     workflowType: SEND_MESSAGE,
-    input: { messageId: 'msg_1' },
-    activities: { ...prepared, transmitMessage: once(() => DEFERRED, SETTLED) },
+    input: SEND,
+    activities: { transmitMessage: once(() => DEFERRED, SETTLED) },
   },
   {
     name: 'send-message.ambiguous-then-reported',
     workflowType: SEND_MESSAGE,
-    input: { messageId: 'msg_1' },
+    input: SEND,
     activities: {
-      ...prepared,
       transmitMessage: async () => AMBIGUOUS,
       recordSend: async () => SETTLED,
     },
@@ -182,9 +181,8 @@ const PATHS: Path[] = [
   {
     name: 'send-message.resolved-while-deferred',
     workflowType: SEND_MESSAGE,
-    input: { messageId: 'msg_1' },
+    input: SEND,
     activities: {
-      ...prepared,
       transmitMessage: once(() => ({ ...AMBIGUOUS, hasUnsent: true }), AMBIGUOUS),
       resolveAmbiguity: async () => SETTLED,
     },
@@ -193,9 +191,8 @@ const PATHS: Path[] = [
   {
     name: 'send-message.canceled',
     workflowType: SEND_MESSAGE,
-    input: { messageId: 'msg_1' },
+    input: SEND,
     activities: {
-      ...prepared,
       transmitMessage: async () => DEFERRED,
       recordSend: async () => DEFERRED,
       cancelMessage: async () => settledAs('canceled'),

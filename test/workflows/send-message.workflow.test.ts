@@ -14,6 +14,7 @@ import {
   RETRY_SEND_NOW,
   SEND_MESSAGE,
   SEND_RETRY_DELAYS_MS,
+  type SendMessageInput,
   UNSENDABLE_FAILURE,
 } from '../../workflows/outbound/send-message.contract.ts';
 import { TRACK_DELIVERY } from '../../workflows/outbound/track-delivery.contract.ts';
@@ -69,11 +70,13 @@ function relay(names: (keyof typeof STATES)[], overrides: Partial<SendActivities
   return { activities, calls, transmittedAt };
 }
 
-async function start(taskQueue: string) {
+const INPUT: SendMessageInput = { messageId: 'msg_1', gatesInTransmission: true };
+
+async function start(taskQueue: string, input: SendMessageInput = INPUT) {
   return environment.temporal.client.workflow.start(SEND_MESSAGE, {
     taskQueue,
     workflowId: `send/${randomUUID()}`,
-    args: [{ messageId: 'msg_1' }],
+    args: [input],
   });
 }
 
@@ -91,16 +94,16 @@ async function stageOf(handle: Handle): Promise<unknown> {
 }
 
 describe('sendMessage', () => {
-  test('prepares and transmits with at most 12 events', async () => {
+  test('transmits with at most 11 events', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['settled']);
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
       await handle.result();
       const { events } = await handle.fetchHistory();
-      expect(events?.length).toBeLessThanOrEqual(12);
+      expect(events?.length).toBeLessThanOrEqual(11);
     });
-    expect(calls).toEqual(['prepare', 'transmit']);
+    expect(calls).toEqual(['transmit']);
   });
 
   test('records after a transmission whose results could not be recorded', async () => {
@@ -114,97 +117,49 @@ describe('sendMessage', () => {
       return undefined;
     };
     await environment.withWorker(queue, activities, async () => (await start(queue)).result());
-    expect(calls).toEqual(['prepare', 'transmit', 'record', 'prepare', 'transmit']);
+    expect(calls).toEqual(['transmit', 'record', 'transmit']);
     // Not immediately, as after a failed activity.
     expect((transmittedAt[1] ?? 0) - (transmittedAt[0] ?? 0)).toBeGreaterThanOrEqual(SEND_RETRY_DELAYS_MS[0]);
   });
 
-  test('waits for the database with timers, so that a worker can end meanwhile', async () => {
-    const queue = randomUUID();
-    let attempts = 0;
-    const { activities } = relay(['settled'], {
-      async prepareSend() {
-        attempts += 1;
-        if (attempts < 4) throw new Error('The database does not respond.');
-        return 'proceed';
-      },
-    });
-    await environment.withWorker(queue, activities, async () => {
-      const handle = await start(queue);
-      await expect(handle.result()).resolves.toBe('sent');
-      const { events } = await handle.fetchHistory();
-      expect(events?.filter((event) => event.timerStartedEventAttributes)).toHaveLength(2);
-    });
-  });
-
-  test.each([1, 4])('stops after a defect of its first step, also at attempt %i', async (last) => {
-    const queue = randomUUID();
-    let attempts = 0;
-    const { activities, calls } = relay(['settled'], {
-      async prepareSend() {
-        attempts += 1;
-        if (attempts > last) return 'proceed';
-        throw ApplicationFailure.create({
-          message: 'A defect.',
-          type: 'TypeError',
-          nonRetryable: attempts === last,
-        });
-      },
-      // Nothing is ambiguous.
-      resolveAmbiguity: async () => ({ status: 'needs_attention', hasUnsent: true, ambiguous: [] }),
-    });
-    await environment.withWorker(queue, activities, async () => {
-      const handle = await start(queue);
-      await eventually(async () => expect(await detailsOf(handle)).toContain('TypeError: A defect.'), 20_000);
-      expect(await stageOf(handle)).toBe('needs_attention');
-      await handle.signal(RESOLVE_AMBIGUOUS, 'sent');
-      await eventually(async () =>
-        expect(await detailsOf(handle)).toMatch(/TypeError: A defect\..*settles nothing by itself/),
-      );
-      await handle.signal(RETRY_SEND_NOW);
-      await expect(handle.result()).resolves.toBe('sent');
-    });
-    expect(calls).toEqual(['stop', 'transmit']);
-  });
-
   test('ends without transmitting when the send gate refuses the message', async () => {
     const queue = randomUUID();
-    const { activities, calls } = relay(['settled'], { prepareSend: async () => 'finished' });
+    const { activities, calls } = relay(['settled'], { transmitMessage: async () => 'finished' });
     await environment.withWorker(queue, activities, async () => (await start(queue)).result());
     expect(calls).toEqual([]);
   });
 
   test('fails while the account is suspended, so that the same id can be started after reinstatement', async () => {
     const queue = randomUUID();
-    const prepared = ['held', 'proceed'] as const;
+    const results = ['held', STATES.settled] as const;
     let starts = 0;
-    const { activities, calls } = relay(['settled'], {
-      prepareSend: async () => prepared[starts++] ?? 'finished',
+    const { activities } = relay(['settled'], {
+      transmitMessage: async () => results[starts++] ?? 'finished',
     });
     await environment.withWorker(queue, activities, async () => {
       const options = {
         taskQueue: queue,
         workflowId: `send/${randomUUID()}`,
-        args: [{ messageId: 'msg_1' }],
+        args: [INPUT],
         workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
       };
       const { workflow } = environment.temporal.client;
       await expect(workflow.execute(SEND_MESSAGE, options)).rejects.toMatchObject({
         cause: { type: HELD_FAILURE },
       });
-      expect(calls).toEqual([]);
-      await workflow.execute(SEND_MESSAGE, options);
+      await expect(workflow.execute(SEND_MESSAGE, options)).resolves.toBe('sent');
     });
-    expect(calls).toEqual(['transmit']);
   });
 
   test('counts failed runs by the type of their failure, so that held ones can be told apart', async () => {
     const queue = randomUUID();
     const { workflowFailures } = createServiceMetrics();
     const sinks = runEndSinks({ tracing: undefined, failures: workflowFailures });
-    const prepared = ['held', 'finished'] as const;
+    const results = ['held', 'finished'] as const;
     let starts = 0;
-    const { activities } = relay(['settled'], { prepareSend: async () => prepared[starts++] ?? 'finished' });
+    const { activities } = relay(['settled'], {
+      transmitMessage: async () => results[starts++] ?? 'finished',
+    });
     const runs = async () => {
       await expect((await start(queue)).result()).rejects.toThrow();
       await (await start(queue)).result();
@@ -245,7 +200,7 @@ describe('sendMessage', () => {
       await handle.signal(RETRY_SEND_NOW);
       await handle.result();
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'prepare', 'transmit']);
+    expect(calls).toEqual(['transmit', 'transmit']);
   });
 
   test('ends a deferred message on cancel', async () => {
@@ -257,7 +212,7 @@ describe('sendMessage', () => {
       await handle.signal(CANCEL_SEND);
       await handle.result();
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'cancel']);
+    expect(calls).toEqual(['transmit', 'cancel']);
   });
 
   test('ends as failed when no message can be built from the stored data', async () => {
@@ -271,11 +226,11 @@ describe('sendMessage', () => {
       },
     });
     await environment.withWorker(queue, activities, async () => (await start(queue)).result());
-    expect(calls).toEqual(['prepare', 'fail']);
+    expect(calls).toEqual(['fail']);
   });
 
   test.each([
-    { signal: RETRY_SEND_NOW, next: ['prepare', 'transmit'] },
+    { signal: RETRY_SEND_NOW, next: ['transmit'] },
     { signal: CANCEL_SEND, next: ['cancel'] },
   ])('stops after a defect and waits without a time limit for $signal', async ({ signal, next }) => {
     const queue = randomUUID();
@@ -290,14 +245,14 @@ describe('sendMessage', () => {
       const handle = await start(queue);
       await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
       await environment.temporal.sleep('60 days');
-      expect(calls).toEqual(['prepare', 'stop']);
+      expect(calls).toEqual(['stop']);
       const resolving = handle.executeUpdate(RESOLVE_AMBIGUOUS, { args: ['sent'] });
       await expect(resolving).rejects.toBeInstanceOf(WorkflowUpdateFailedError);
       isBroken = false;
       await handle.signal(signal);
       await handle.result();
     });
-    expect(calls).toEqual(['prepare', 'stop', ...next]);
+    expect(calls).toEqual(['stop', ...next]);
   });
 
   test('ends on cancel while a failed transmission waits for its retry', async () => {
@@ -319,7 +274,7 @@ describe('sendMessage', () => {
       await handle.signal(CANCEL_SEND);
       await handle.result();
     });
-    expect([transmissions, calls]).toEqual([1, ['prepare', 'record']]);
+    expect([transmissions, calls]).toEqual([1, ['record']]);
   });
 
   test('never resends an ambiguous message automatically and waits without a time limit', async () => {
@@ -330,11 +285,11 @@ describe('sendMessage', () => {
       await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
       await environment.temporal.sleep('60 days');
       expect((await handle.describe()).status.name).toBe('RUNNING');
-      expect(calls).toEqual(['prepare', 'transmit']);
+      expect(calls).toEqual(['transmit']);
       await handle.executeUpdate(RESOLVE_AMBIGUOUS, { args: ['sent'] });
       await handle.result();
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'resolve:sent']);
+    expect(calls).toEqual(['transmit', 'resolve:sent']);
   });
 
   test('transmits the message again immediately on resolveAmbiguous("resend")', async () => {
@@ -367,7 +322,7 @@ describe('sendMessage', () => {
       expect(await handle.result()).toBe('sent');
       expect((await handle.describe()).memo).toEqual({ outcome: 'sent' });
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'resolve:sent:0']);
+    expect(calls).toEqual(['transmit', 'resolve:sent:0']);
   });
 
   test('retries its deferred recipients while another is ambiguous, and shows absolute times', async () => {
@@ -384,7 +339,7 @@ describe('sendMessage', () => {
       await handle.signal(RESOLVE_AMBIGUOUS, 'sent');
       await handle.result();
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'prepare', 'transmit', 'resolve:sent']);
+    expect(calls).toEqual(['transmit', 'transmit', 'resolve:sent']);
   });
 
   test('cancels the deferred recipients and keeps waiting for the ambiguous one', async () => {
@@ -405,7 +360,7 @@ describe('sendMessage', () => {
       await handle.signal(RESOLVE_AMBIGUOUS, 'sent');
       await handle.result();
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'cancel', 'resolve:sent']);
+    expect(calls).toEqual(['transmit', 'cancel', 'resolve:sent']);
   });
 
   test('stops waiting with an ambiguous message when an outcome is reported', async () => {
@@ -417,7 +372,7 @@ describe('sendMessage', () => {
       await handle.signal(OUTCOME_RECORDED);
       await handle.result();
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'record']);
+    expect(calls).toEqual(['transmit', 'record']);
   });
 
   test('rejects resolveAmbiguous when the message is not ambiguous', async () => {
@@ -443,6 +398,75 @@ describe('sendMessage', () => {
       await handle.cancel();
       await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'record', 'cancel']);
+    expect(calls).toEqual(['transmit', 'record', 'cancel']);
+  });
+});
+
+describe('sendMessage in a run of an older version, which prepares the send in a step of its own', () => {
+  const OLDER: SendMessageInput = { messageId: 'msg_1' };
+
+  test('transmits after the step, and not at all if the send is refused', async () => {
+    const queue = randomUUID();
+    const prepared = ['proceed', 'finished'] as const;
+    let steps = 0;
+    const { activities, calls } = relay(['settled'], {
+      prepareSend: async () => prepared[steps++] ?? 'held',
+    });
+    await environment.withWorker(queue, activities, async () => {
+      await expect((await start(queue, OLDER)).result()).resolves.toBe('sent');
+      await expect((await start(queue, OLDER)).result()).resolves.toContain('not sent');
+      await expect((await start(queue, OLDER)).result()).rejects.toMatchObject({
+        cause: { type: HELD_FAILURE },
+      });
+    });
+    expect(calls).toEqual(['transmit']);
+  });
+
+  test('waits for the database with timers, so that a worker can end meanwhile', async () => {
+    const queue = randomUUID();
+    let attempts = 0;
+    const { activities } = relay(['settled'], {
+      async prepareSend() {
+        attempts += 1;
+        if (attempts < 4) throw new Error('The database does not respond.');
+        return 'proceed';
+      },
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue, OLDER);
+      await expect(handle.result()).resolves.toBe('sent');
+      const { events } = await handle.fetchHistory();
+      expect(events?.filter((event) => event.timerStartedEventAttributes)).toHaveLength(2);
+    });
+  });
+
+  test.each([1, 4])('stops after a defect of its first step, also at attempt %i', async (last) => {
+    const queue = randomUUID();
+    let attempts = 0;
+    const { activities, calls } = relay(['settled'], {
+      async prepareSend() {
+        attempts += 1;
+        if (attempts > last) return 'proceed';
+        throw ApplicationFailure.create({
+          message: 'A defect.',
+          type: 'TypeError',
+          nonRetryable: attempts === last,
+        });
+      },
+      // Nothing is ambiguous.
+      resolveAmbiguity: async () => ({ status: 'needs_attention', hasUnsent: true, ambiguous: [] }),
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue, OLDER);
+      await eventually(async () => expect(await detailsOf(handle)).toContain('TypeError: A defect.'), 20_000);
+      expect(await stageOf(handle)).toBe('needs_attention');
+      await handle.signal(RESOLVE_AMBIGUOUS, 'sent');
+      await eventually(async () =>
+        expect(await detailsOf(handle)).toMatch(/TypeError: A defect\..*settles nothing by itself/),
+      );
+      await handle.signal(RETRY_SEND_NOW);
+      await expect(handle.result()).resolves.toBe('sent');
+    });
+    expect(calls).toEqual(['stop', 'transmit']);
   });
 });

@@ -4,10 +4,20 @@ export const sendMessageWorkflowId = (messageId: string): string => `send/${mess
 
 export interface SendMessageInput {
   messageId: string;
+  /** Whether `transmitMessage` runs the send gate. Unset in runs of older versions, which call `prepareSend` before it. */
+  gatesInTransmission?: boolean;
 }
 
 /** Type of the activity that transmits; the history of a run says when it did. */
 export const TRANSMIT_MESSAGE = 'transmitMessage';
+
+/**
+ * Result of that activity when it transmits nothing. `finished`: the send gate refused the message, or it is settled. `held`: a
+ * suspension affects it, the organization is closed, or sending is switched off.
+ */
+export type NotTransmitted = 'finished' | 'held';
+
+export const isNotTransmitted = (result: unknown): boolean => result === 'finished' || result === 'held';
 
 /** Signal: cancel what has not been transmitted. The message's row determines what can still be canceled. */
 export const CANCEL_SEND = 'cancel';

@@ -19,6 +19,7 @@ import {
   type AmbiguityDecision,
   CANCEL_SEND,
   HELD_FAILURE,
+  type NotTransmitted,
   OUTCOME_RECORDED,
   RESOLVE_AMBIGUOUS,
   RETRY_SEND_NOW,
@@ -37,6 +38,7 @@ const { transmitMessage } = proxyActivities<OutboundActivities>({
 });
 const { recordSend, resolveAmbiguity, cancelMessage, stopSend } =
   proxyActivities<OutboundActivities>(DATABASE_STEP);
+/** Only for runs of older versions. */
 const { prepareSend } = proxyLocalActivities<OutboundActivities>({
   startToCloseTimeout: '10 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
@@ -53,8 +55,7 @@ export const resolveAmbiguousInBatch = defineSignal<[ResolveAmbiguousInput]>(RES
 type SendState = Awaited<ReturnType<OutboundActivities['recordSend']>>;
 
 /** The stage that operators see, and the requests that the run has not handled yet. */
-interface SendRun {
-  messageId: string;
+interface SendRun extends SendMessageInput {
   stage: StageReporter<SendStage>;
   cancelRequested: boolean;
   retryRequested: boolean;
@@ -78,8 +79,8 @@ interface SendRun {
  *
  * @returns the status of the message, for the Temporal UI.
  */
-export async function sendMessage({ messageId }: SendMessageInput): Promise<string> {
-  const run = createRun(messageId);
+export async function sendMessage(input: SendMessageInput): Promise<string> {
+  const run = createRun(input);
   try {
     return run.stage.end(await sendUntilSettled(run));
   } catch (error) {
@@ -103,15 +104,22 @@ const isSettled = ({ hasUnsent, ambiguous }: SendState): boolean => !hasUnsent &
 async function attemptSend(run: SendRun): Promise<SendState | string> {
   const { messageId } = run;
   try {
-    const prepared = await prepareSend({ messageId });
-    if (prepared === 'finished') return 'not sent: refused, or already settled';
-    if (prepared === 'held') throw heldSend();
-    return (await transmit(run)) ?? (await recordSend({ messageId }));
+    const attempted = (await gateBefore(run)) ?? (await transmit(run)) ?? (await recordSend({ messageId }));
+    if (attempted === 'finished') return 'not sent: refused, or already settled';
+    if (attempted === 'held') throw heldSend();
+    return attempted;
   } catch (error) {
     const cause = isCancellation(error) ? undefined : causeOf(error);
     if (!cause) throw error;
     return waitAfterFailure(run, cause);
   }
+}
+
+/** Runs the send gate in a step of its own, in runs of older versions. @returns undefined if the message may be sent. */
+async function gateBefore({ messageId, gatesInTransmission }: SendRun): Promise<NotTransmitted | undefined> {
+  if (gatesInTransmission) return undefined;
+  const prepared = await prepareSend({ messageId });
+  return prepared === 'proceed' ? undefined : prepared;
 }
 
 /** Why an activity failed: a local one throws its failure itself. @returns undefined if none did. */
@@ -126,7 +134,7 @@ function causeOf(error: unknown): Error | undefined {
  * @returns undefined if the results of the attempts are not recorded yet: recording failed, the activity was canceled, or
  * this part of the history comes from an earlier version, whose activity did not record.
  */
-async function transmit(run: SendRun): Promise<SendState | undefined> {
+async function transmit(run: SendRun): Promise<SendState | NotTransmitted | undefined> {
   run.transmission = new CancellationScope();
   if (run.cancelRequested) run.transmission.cancel();
   try {
@@ -244,9 +252,9 @@ async function cleanUp({ messageId, stage }: SendRun): Promise<void> {
   stage.end(`run canceled, message ${status}`);
 }
 
-function createRun(messageId: string): SendRun {
+function createRun(input: SendMessageInput): SendRun {
   const run: SendRun = {
-    messageId,
+    ...input,
     stage: createStageReporter<SendStage>('sending'),
     cancelRequested: false,
     retryRequested: false,
