@@ -25,17 +25,19 @@ const range =
       };
 
 let offset = randomInt(range.size);
+/** Ports that something else of this process will use. */
+const promised = new Set<number>();
 
 /**
  * Finds a port that nothing listens on. A test may stop what listens on its ports and start it again: no other process takes
- * them meanwhile, and this one returns every other port of its range first.
+ * them meanwhile, and this one returns every other port of its range first. Ports given to {@link assertPortsFree} are left out.
  */
 export async function findFreePort(): Promise<number> {
   for (let tries = 0; tries < range.size; tries += 1) {
     offset = (offset + 1) % range.size;
     // Other calls may move on meanwhile.
     const port = range.first + offset;
-    if (await isFree(port)) return port;
+    if (!promised.has(port) && (await isFree(port))) return port;
   }
   throw new Error(`No free port found from ${range.first} on`);
 }
@@ -71,6 +73,7 @@ export async function assertPortsFree(wanted: RequiredPort[]): Promise<void> {
         `Port ${entry.port} (${entry.purpose}) is taken: stop what listens there, or set ${entry.variable} to another port.`,
       );
     seen.set(entry.port, entry);
+    promised.add(entry.port);
   }
   if (problems.length > 0) throw new Error(problems.join('\n'));
 }

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { expect, test } from '@jest/globals';
-import { findFreePort } from '../../dev/stack/ports.ts';
+import { assertPortsFree, findFreePort } from '../../dev/stack/ports.ts';
 
 const FIND = `
   const { findFreePort } = await import('${new URL('../../dev/stack/ports.ts', import.meta.url).href}');
@@ -19,4 +19,12 @@ test('a worker of Jest has ports that what it starts does not find, below those 
   const found = execFileSync(process.execPath, ['--input-type=module', '--eval', FIND], { env: process.env });
   expect(Number(found)).toBeGreaterThanOrEqual(15_000);
   expect(Number(found)).toBeLessThan(20_000);
+});
+
+test('a port that is required, and that nothing listens on yet, is not found for something else', async () => {
+  const found = await findFreePort();
+  const required = [1, 2, 3].map((step) => ({ port: found + step, purpose: 'a server', variable: 'PORT' }));
+  await assertPortsFree(required);
+  const next = [await findFreePort(), await findFreePort(), await findFreePort()];
+  expect(next.filter((port) => required.some((taken) => taken.port === port))).toEqual([]);
 });

@@ -76,7 +76,18 @@ export async function startIsolatedService(
     await waitForHttp(readiness[name]);
   };
   const further: ChildProcess[] = [];
-  await Promise.all([start('api'), start('workers')]);
+  const stop = async () => {
+    await Promise.all([...further, processes.workers, processes.api].map((child) => terminate(child)));
+    await terminate(parts);
+    rmSync(directory, { recursive: true, force: true });
+  };
+  try {
+    await Promise.all([start('api'), start('workers')]);
+  } catch (error) {
+    const outputs = [logOf('api'), logOf('workers')].map((file) => readFileSync(file, 'utf8'));
+    await stop();
+    throw new Error(`The service did not start.\n${outputs.join('')}`, { cause: error });
+  }
   const read = (file: string) =>
     JSON.parse(readFileSync(join(directory, file), 'utf8')) as Record<string, string>;
   return {
@@ -106,11 +117,7 @@ export async function startIsolatedService(
       await terminate(processes[name], 'SIGTERM');
       return processes[name]?.exitCode ?? null;
     },
-    async stop() {
-      await Promise.all([...further, processes.workers, processes.api].map((child) => terminate(child)));
-      await terminate(parts);
-      rmSync(directory, { recursive: true, force: true });
-    },
+    stop,
   };
 }
 
