@@ -46,10 +46,11 @@ export function createOutboundActivities(options: OutboundActivityOptions) {
       messageId: string;
     }): Promise<SendState | NotTransmitted | undefined> =>
       withHeartbeats(async () => {
-        const { cancellationSignal } = Context.current();
+        const { cancellationSignal, info } = Context.current();
         const prepared = await prepareSend(database, events, messageId);
         if (prepared !== 'proceed') return prepared;
-        const end = await transmitMessage(options, messageId, () => cancellationSignal.aborted);
+        const retryOf = info.attempt > 1 ? new Date(info.scheduledTimestampMs) : undefined;
+        const end = await transmitMessage(options, messageId, () => cancellationSignal.aborted, retryOf);
         // A worker that shuts down leaves the remaining recipients to the next attempt, on another worker.
         if (end === 'interrupted') cancellationSignal.throwIfAborted();
         try {

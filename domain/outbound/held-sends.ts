@@ -16,6 +16,15 @@ export const HELD_DETAIL =
 /** `status_detail` of a message that waits until staff switch sending on again. */
 export const SWITCHED_OFF_DETAIL = 'Held while the operator of the service has switched sending off.';
 
+const HELD_DETAILS = [HELD_DETAIL, SWITCHED_OFF_DETAIL];
+
+/** Whether a message with this `status_detail` is held. */
+export const isHeldDetail = (statusDetail: string | null): boolean =>
+  statusDetail !== null && HELD_DETAILS.includes(statusDetail);
+
+/** SQL: whether a message is held. */
+export const IS_HELD = sql<boolean>`coalesce(status_detail in (${sql.join(HELD_DETAILS)}), false)`;
+
 /** SQL: no suspension affects the inbox of the row `held`, and its organization is open. */
 export const IS_REINSTATED = sql<boolean>`exists (
   select from inboxes i join environments e on e.id = i.env_id join organizations o on o.id = i.org_id

@@ -7,6 +7,7 @@ import { type NegativeOutcome, suppressAddresses } from '../deliverability/suppr
 import { classifyBounce } from '../delivery-reports/dsn.ts';
 import type { DeliveryOutcome } from '../delivery-reports/report-outcomes.ts';
 import type { EventService } from '../events/event.service.ts';
+import { isHeldDetail } from './held-sends.ts';
 import {
   deriveStatus,
   isAwaitingReport,
@@ -17,6 +18,7 @@ import {
 } from './message-status.ts';
 import {
   findAmbiguousPositions,
+  hasOpenRecipient,
   lockOutcomeState,
   type OutcomeAttempt,
   type OutcomeMessage,
@@ -66,7 +68,9 @@ export function createOutcomeService({
       const previousStatus = message.status;
       if (previousStatus === 'canceled') return settledAs('canceled');
       const simulated = recordAttempts(outcomeState, outcomes);
-      bounceExpired(outcomeState, retryWindowMs);
+      // The time on hold says nothing about the recipient's server.
+      const isHeld = isHeldDetail(message.statusDetail);
+      if (!isHeld) bounceExpired(outcomeState, retryWindowMs);
       for (const outcome of [...outcomes, ...simulated]) applyOutcome(outcomeState, outcome);
       const ambiguous = findAmbiguousPositions(outcomeState).length > 0;
       // A report may arrive while the workflow is still transmitting to other recipients. The message then remains
@@ -76,18 +80,16 @@ export function createOutcomeService({
       const isStopped =
         previousStatus === 'needs_attention' &&
         !outcomeState.attempts.some(({ stateRead }) => stateRead === 'ambiguous');
-      const keepsStatus =
-        (isTransmitting || isStopped) &&
-        outcomes.length > 0 &&
-        recipients.some(({ status }) => !isSettled(status));
+      const isOpen = hasOpenRecipient(outcomeState);
+      const keepsStatus = (isTransmitting || isStopped) && outcomes.length > 0 && isOpen;
       if (!keepsStatus) {
         message.status = deriveStatus(
           recipients.map(({ status }) => status),
           ambiguous,
         );
-        message.statusDetail = ambiguous
-          ? describeAmbiguity(outcomeState.attempts)
-          : (changes.rejected.at(-1)?.diagnosticCode ?? null);
+        if (ambiguous) message.statusDetail = describeAmbiguity(outcomeState.attempts);
+        // What is held stays held: its release looks for the detail.
+        else if (!(isHeld && isOpen)) message.statusDetail = changes.rejected.at(-1)?.diagnosticCode ?? null;
       }
       notifyTracking(transaction, outbox, outcomeState, outcomes.length > 0);
       await saveOutcomeState(db, outcomeState);
@@ -154,6 +156,18 @@ async function resolveAttempts(
   if (numUpdatedRows > 0n && resolution === 'resend')
     await db.updateTable('messages').set({ queued_at: new Date() }).where('id', '=', messageId).execute();
 }
+
+/** Builds the update that marks the open attempts of a message `ambiguous`, because their worker has ended. */
+export const abandonAttempts = (db: Db, messageId: string) =>
+  db
+    .updateTable('send_attempts')
+    .set({
+      state: 'ambiguous',
+      response: 'The worker crashed before it recorded the relay’s response.',
+      finished_at: new Date(),
+    })
+    .where('message_id', '=', messageId)
+    .where('state', '=', 'attempting');
 
 const AMBIGUOUS_DETAIL =
   'The connection to the relay was lost, and the relay may have accepted the message. It is not resent automatically.';

@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import {
   lockOverdue,
@@ -7,9 +6,12 @@ import {
   RECONCILED,
 } from '../../platform/outbox/overdue-rows.ts';
 import { cancelOpenRecipients } from './cancel-send.ts';
-import { HELD_DETAIL, SWITCHED_OFF_DETAIL } from './held-sends.ts';
-import { type OutcomeService, recordSend } from './outcome.service.ts';
+import { IS_HELD } from './held-sends.ts';
+import { abandonAttempts, type OutcomeService, recordSend } from './outcome.service.ts';
 import { buildSendStart } from './workflow-commands.ts';
+
+/** A worker whose run was ended stops after the transaction with the relay in which it is. */
+const ABANDONED_MINUTES = 15;
 
 /**
  * Unsettled messages whose run may be missing. If an operator ended the run, the unsent part of the message is
@@ -27,9 +29,7 @@ export function overdueMessages(database: Database, outcomes: OutcomeService): O
         .select('id')
         .where('status', 'in', ['queued', 'sending', 'deferred', 'needs_attention'])
         .where('updated_at', '<', minutesAgo(2))
-        .where((eb) =>
-          eb(eb.fn.coalesce('status_detail', sql<string>`''`), 'not in', [HELD_DETAIL, SWITCHED_OFF_DETAIL]),
-        );
+        .where((eb) => eb.not(IS_HELD));
       const rows = await db
         .updateTable('messages')
         .set(RECONCILED)
@@ -49,6 +49,9 @@ export function overdueMessages(database: Database, outcomes: OutcomeService): O
           row.status === 'needs_attention'
             ? ('restart' as const)
             : async () => {
+                await abandonAttempts(db, row.id)
+                  .where('started_at', '<', minutesAgo(ABANDONED_MINUTES))
+                  .execute();
                 await recordSend(database, outcomes, row.id);
                 const detail = 'An operator ended the workflow of the send.';
                 await cancelOpenRecipients(database, outcomes, row.id, detail);

@@ -7,7 +7,7 @@ import type { NotTransmitted } from '../../workflows/outbound/send-message.contr
 import type { EventService } from '../events/event.service.ts';
 import type { MessageStatus } from '../messages/message.entity.ts';
 import { readGateInputOfMessage } from './check-send.ts';
-import { HELD_DETAIL, SWITCHED_OFF_DETAIL } from './held-sends.ts';
+import { HELD_DETAIL, IS_HELD, SWITCHED_OFF_DETAIL } from './held-sends.ts';
 import { isSettled, isUnsettled } from './message-status.ts';
 import {
   findUnsentRecipients,
@@ -56,6 +56,8 @@ const markSending = compileOnce((db, { messageId }: { messageId: string }) =>
     .set({ status: 'sending', status_detail: null, updated_at: sql`now()` })
     .where('id', '=', messageId)
     .where('status', 'in', ['queued', 'deferred', 'sending'])
+    // Held in the meantime, by another worker.
+    .where((eb) => eb.not(IS_HELD))
     .returning('id')
     .modifyEnd(PREPARED),
 );
@@ -76,8 +78,10 @@ async function prepareWithLock(
   }
   if (gateInput && isHeld(gateInput)) return hold(db, state, HELD_DETAIL);
   const refusal = gateInput && findRefusal(gateInput);
-  if (refusal && (await rejectUnsent(transaction, events, state, refusal)) === 'settled') return 'finished';
-  if (gateInput && !refusal && (await bounceSuppressed(transaction, events, state, gateInput)) === 'settled')
+  // With an open attempt, the transmission sends nothing, because the message is not `sending`, but ends the attempt.
+  if (refusal)
+    return (await rejectUnsent(transaction, events, state, refusal)) === 'settled' ? 'finished' : 'proceed';
+  if (gateInput && (await bounceSuppressed(transaction, events, state, gateInput)) === 'settled')
     return 'finished';
   // Checked after the refusals, so that a message that will never be sent does not wait.
   if (gateInput?.isSwitchedOff) return hold(db, state, SWITCHED_OFF_DETAIL);

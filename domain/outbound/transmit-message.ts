@@ -18,7 +18,7 @@ import { withRecipientToken } from '../delivery-reports/report-token.ts';
 import type { DkimKeys } from '../domains/dkim-keys.ts';
 import type { Message, MessageStatus, Recipient } from '../messages/message.entity.ts';
 import { isSettled } from './message-status.ts';
-import { type OutcomeService, recordSend } from './outcome.service.ts';
+import { abandonAttempts, type OutcomeService, recordSend } from './outcome.service.ts';
 import type { SendAttempt, SendAttemptState, SimulatedOutcome } from './send-attempt.entity.ts';
 import { createRawSource, ensureMimeStored, type OutgoingMessage } from './stored-mime.ts';
 
@@ -40,6 +40,8 @@ export interface TransmissionOptions {
  * twice.
  *
  * @param isAborted checked before each recipient.
+ * @param retryOf when the step began of which this is a retry. Recipients that it deferred since are not tried again: their
+ * delay has not passed.
  * @returns `interrupted` if it ended the loop before the last recipient.
  * @throws AppError `unavailable` until a restored database is reconciled.
  * @throws UnsendableMessageError if no message can be built from the stored data.
@@ -48,6 +50,7 @@ export async function transmitMessage(
   options: TransmissionOptions,
   messageId: string,
   isAborted: () => boolean,
+  retryOf?: Date,
 ): Promise<'done' | 'interrupted'> {
   const { database, storage, returnPaths, outcomes, dkimKeys } = options;
   const loaded = await loadTransmission(database, messageId);
@@ -62,7 +65,7 @@ export async function transmitMessage(
   for (const recipient of recipients) {
     if (isSettled(recipient.status)) continue;
     if (isAborted()) return 'interrupted';
-    const attempt = await beginAttempt(database, message, recipient.position);
+    const attempt = await beginAttempt(database, message, recipient.position, retryOf);
     if (!attempt) continue;
     const transport = sandbox || simulator.isSimulatorAddress(recipient.email) ? simulator : mailTransport;
     const sender = returnPaths.create(message.id, recipient.position);
@@ -147,6 +150,7 @@ const SETTLE_PAUSE_MS = 1_000;
  * is no longer `sending` when the lock is granted. Two concurrent calls get the same number, and the primary key allows
  * only one of them.
  *
+ * @param retryOf see {@link transmitMessage}.
  * @returns null if nothing may be sent: the message is no longer `sending`, the recipient was canceled, or the last attempt
  * does not allow another one. An open attempt belongs to a crashed worker and becomes `ambiguous`.
  */
@@ -154,24 +158,17 @@ export async function beginAttempt(
   { db }: Database,
   { id: messageId }: Pick<Message, 'id'>,
   position: number,
+  retryOf?: Date,
 ): Promise<AttemptKey | null> {
-  const [begun] = await insertAttempt(db, { messageId, position });
+  const [begun] = await insertAttempt(db, { messageId, position, retryOf: retryOf ?? null });
   if (begun) return { messageId, position, number: begun.number };
-  await db
-    .updateTable('send_attempts')
-    .set({
-      state: 'ambiguous',
-      response: 'The worker crashed before it recorded the relay’s response.',
-      finished_at: new Date(),
-    })
-    .where('message_id', '=', messageId)
-    .where('position', '=', position)
-    .where('state', '=', 'attempting')
-    .execute();
+  await abandonAttempts(db, messageId).where('position', '=', position).execute();
   return null;
 }
 
-const insertAttempt = compileOnce((db, { messageId, position }: Omit<AttemptKey, 'number'>) =>
+type BegunAttempt = Omit<AttemptKey, 'number'> & { retryOf: Date | null };
+
+const insertAttempt = compileOnce((db, { messageId, position, retryOf }: BegunAttempt) =>
   db
     .with('sending', (query) =>
       query
@@ -188,7 +185,7 @@ const insertAttempt = compileOnce((db, { messageId, position }: Omit<AttemptKey,
     .with('last', (query) =>
       query
         .selectFrom('send_attempts')
-        .select(['number', 'state'])
+        .select(['number', 'state', 'started_at'])
         .where('message_id', '=', messageId)
         .where('position', '=', position)
         .orderBy('number', 'desc')
@@ -208,7 +205,15 @@ const insertAttempt = compileOnce((db, { messageId, position }: Omit<AttemptKey,
           sql<SendAttemptState>`'attempting'`.as('state'),
           sql<Date>`now()`.as('started_at'),
         ])
-        .where(({ eb, or }) => or([eb('last.state', 'is', null), eb('last.state', '=', 'deferred')])),
+        .where(({ eb, or, and }) =>
+          or([
+            eb('last.state', 'is', null),
+            and([
+              eb('last.state', '=', 'deferred'),
+              sql<boolean>`coalesce(last.started_at < ${retryOf}::timestamptz, true)`,
+            ]),
+          ]),
+        ),
     )
     .returning('number')
     .modifyEnd(PREPARED),

@@ -29,7 +29,9 @@ export async function findActivitySince(
       const scheduled = event.activityTaskScheduledEventAttributes;
       if (scheduled?.activityType?.name === activityType) open.add(String(event.eventId));
       const started = event.activityTaskStartedEventAttributes;
-      if (started && started.attempt !== 1) retried.add(String(started.scheduledEventId));
+      // An operator who resets an activity resets the number of its attempts, but not the failure of the last one.
+      if (started && (started.attempt !== 1 || started.lastFailure))
+        retried.add(String(started.scheduledEventId));
       const completed = event.activityTaskCompletedEventAttributes;
       const ended =
         completed ??

@@ -10,6 +10,7 @@ import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
+import { beginAttempt } from '../../domain/outbound/transmit-message.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import { newId } from '../../platform/ids.ts';
@@ -256,6 +257,30 @@ describe('the reconciler', () => {
     temporal.statuses.set(`send/${id}`, 'TERMINATED');
     await reconcile();
     expect(await statusOf(id)).toBe('sent');
+  });
+
+  test('asks an operator about a transmission whose worker ended before its run was terminated', async () => {
+    const { lostMessage, reconcile, dispatch } = await arrange();
+    const id = await lostMessage();
+    await dispatch.prepare(id);
+    await beginAttempt(database, { id }, 0);
+    temporal.statuses.set(`send/${id}`, 'TERMINATED');
+    const sweep = async () => {
+      await age(id);
+      await reconcile();
+      return statusOf(id);
+    };
+    // It may still be in the transaction with the relay.
+    expect(await sweep()).toBe('deferred');
+    await database.db
+      .updateTable('send_attempts')
+      .set({ started_at: HOUR_AGO() })
+      .where('message_id', '=', id)
+      .execute();
+    expect(await sweep()).toBe('needs_attention');
+    expect(temporal.started(`send/${id}`)).toBe(0);
+    await sweep();
+    expect(temporal.started(`send/${id}`)).toBe(1);
   });
 
   test.each<{ status: RunStatus; becomes: string; starts: number }>([

@@ -268,6 +268,30 @@ test('detects a worker crash during transmission even if the gate refuses the me
   expect(world.transport.transmissions).toHaveLength(1);
 });
 
+test('does not transmit what the gate has refused, even if the attempt of another worker ends as deferred meanwhile', async () => {
+  const world = await arrangeSending(database);
+  const id = await world.send(...TO.slice(0, 2));
+  await world.dispatch.prepare(id);
+  const attempt = await beginAttempt(database, { id }, 0);
+  if (!attempt) throw new Error('nothing was begun');
+  await database.db
+    .updateTable('inboxes')
+    .set({ send_paused: true })
+    .where('id', '=', world.inbox.id)
+    .execute();
+  await expect(world.dispatch.prepare(id)).resolves.toBe('proceed');
+  await settleAttempt(database, attempt, deferred);
+  await world.dispatch.transmit(id, () => false);
+  await expect(recordOnce(world, id)).resolves.toBe('deferred');
+  await expect(dispatchOnce(world, id)).resolves.toBe('finished');
+  expect(await stateOf(id)).toMatchObject({
+    status: 'rejected',
+    recipients: ['rejected', 'rejected'],
+    attempts: ['deferred'],
+  });
+  expect(world.transport.transmissions).toEqual([]);
+});
+
 test('honors the resolution “resend” no matter how long the message has waited', async () => {
   const world = await arrangeSending(database);
   world.transport.answerWith(async () => ambiguous);

@@ -5,7 +5,7 @@ import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { releaseAllHeldDrafts } from '../../domain/drafts/held-drafts.ts';
 import { overdueDrafts } from '../../domain/drafts/overdue-drafts.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
-import { releaseAllHeldSends } from '../../domain/outbound/held-sends.ts';
+import { HELD_DETAIL, releaseAllHeldSends } from '../../domain/outbound/held-sends.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
@@ -21,6 +21,7 @@ import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '..
 import { query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
+import { untilBlocking } from '../support/until-blocking.ts';
 
 const database = useWorkerDatabase();
 
@@ -89,6 +90,54 @@ describe('an accepted message', () => {
       .execute();
     expect(await dispatchOnce(setup, id)).toBe('finished');
     expect((await readMessageState(database, id)).types).toEqual(['message.rejected']);
+  });
+});
+
+describe('a message that is held', () => {
+  test('while another worker is between the gate and the mark `sending` is not sent by that one', async () => {
+    const setup = await arrangeSending(database);
+    const id = await setup.send('ada@people.example');
+    const stalled = await database.systemTransaction(async (transaction) => {
+      const { db } = transaction;
+      await db.selectFrom('messages').select('id').where('id', '=', id).forUpdate().execute();
+      const preparing = setup.dispatch.prepare(id);
+      await untilBlocking(transaction);
+      // A second worker has held the message.
+      await setStatus('inbox', setup, 'suspended');
+      await db.updateTable('messages').set({ status_detail: HELD_DETAIL }).where('id', '=', id).execute();
+      return { preparing };
+    });
+    expect(await stalled.preparing).toBe('held');
+  });
+
+  test('stays held when a report about another recipient arrives after the retry window', async () => {
+    const setup = await arrangeSending(database);
+    setup.transport.answerWith(async ({ recipient }) => (recipient.startsWith('ada') ? accepted : deferred));
+    const id = await setup.send('ada@people.example', 'bob@people.example');
+    await dispatchOnce(setup, id);
+    await setStatus('inbox', setup, 'suspended');
+    expect(await dispatchOnce(setup, id)).toBe('held');
+    await database.db
+      .updateTable('messages')
+      .set({ queued_at: new Date(Date.now() - 3 * 86_400_000) })
+      .where('id', '=', id)
+      .execute();
+    await database.systemTransaction((transaction) =>
+      setup.outcomes.apply(transaction, id, [
+        { position: 0, kind: 'delivered', statusCode: '2.0.0', diagnosticCode: null },
+      ]),
+    );
+    expect(await readMessageState(database, id)).toMatchObject({
+      status: 'deferred',
+      recipients: ['delivered', 'deferred'],
+      message: { statusDetail: HELD_DETAIL },
+    });
+    await setStatus('inbox', setup, 'active');
+    const { outbox, commands } = recordingOutbox();
+    await releaseAllHeldSends(database, outbox);
+    expect(startsOf(commands, sendMessageWorkflowId(id))).toBe(1);
+    setup.transport.answerWith(async () => accepted);
+    expect(await dispatchOnce(setup, id)).toBe('settled');
   });
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import type { Info } from '@temporalio/activity';
 import { CancelledFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
@@ -14,7 +15,8 @@ const database = useWorkerDatabase();
 const TO = ['first@people.example', 'second@people.example'];
 const logger = pino({ level: 'silent' });
 
-const createEnvironment = () => new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
+const createEnvironment = (info: Partial<Info> = {}) =>
+  new MockActivityEnvironment(info, { logger: new DefaultLogger('ERROR') });
 
 /** The activities, whose outcomes may fail to be recorded. */
 function activitiesOf({ sendOptions }: Sending, outcomes: OutcomeService = sendOptions.outcomes) {
@@ -122,6 +124,29 @@ describe('transmitMessage', () => {
     expect(await createEnvironment().run(recordSend, { messageId: id })).toMatchObject({ hasUnsent: true });
     expect(await stateOf(id)).toMatchObject({ recipients: ['sent', 'deferred'], types: ['message.sent'] });
     expect(world.transport.transmissions).toHaveLength(2);
+  });
+
+  test('a retry does not try a recipient again whom it has deferred: the delay has not passed', async () => {
+    const { world, id } = await arrangeSend(...TO);
+    world.transport.answerWith(async ({ recipient }) => {
+      if (recipient === TO[1]) throw new Error('the worker crashes here');
+      return deferred;
+    });
+    const { transmitMessage } = activitiesOf(world);
+    const scheduledTimestampMs = Date.now();
+    const transmit = (attempt: number) =>
+      createEnvironment({ attempt, scheduledTimestampMs }).run(transmitMessage, { messageId: id });
+    await expect(transmit(1)).rejects.toThrow('the worker crashes here');
+    world.transport.answerWith(async () => accepted);
+    expect(await transmit(2)).toMatchObject({ hasUnsent: true, ambiguous: [1] });
+    // The worker ended before it could report this, so that there is one more retry.
+    expect(await transmit(3)).toMatchObject({ hasUnsent: true, ambiguous: [1] });
+    expect(world.transport.transmissions).toHaveLength(2);
+    await world.dispatch.resolveAmbiguity(id, { resolution: 'sent' });
+    // The next transmission of the run tries again, in its retries too.
+    const next = createEnvironment({ attempt: 2, scheduledTimestampMs: Date.now() + 1 });
+    expect(await next.run(transmitMessage, { messageId: id })).toMatchObject({ status: 'sent' });
+    expect(world.transport.transmissions).toHaveLength(3);
   });
 
   test('fails if it is stopped before the last recipient, so that another worker continues', async () => {

@@ -52,6 +52,8 @@ interface Transmission {
   result?: unknown;
   /** The attempt that ended; default: the first. */
   attempt?: number;
+  /** Whether an earlier attempt failed. An operator who resets the activity resets `attempt`, but not this. */
+  hasFailed?: boolean;
 }
 
 /** Histories of runs by workflow id. */
@@ -65,24 +67,32 @@ const temporal = {
     },
     getHandle: (workflowId: string) => ({
       fetchHistory: async () => ({
-        events: (histories.get(workflowId) ?? []).flatMap(({ endedAt, result, attempt = 1 }, index) => [
-          {
-            eventId: 3 * index,
-            activityTaskScheduledEventAttributes: { activityType: { name: 'transmitMessage' } },
-          },
-          ...(endedAt
-            ? [
-                { activityTaskStartedEventAttributes: { scheduledEventId: 3 * index, attempt } },
-                {
-                  eventTime: { seconds: endedAt.getTime() / 1000 },
-                  activityTaskCompletedEventAttributes: {
-                    scheduledEventId: 3 * index,
-                    result: { payloads: [defaultPayloadConverter.toPayload(result)] },
+        events: (histories.get(workflowId) ?? []).flatMap(
+          ({ endedAt, result, attempt = 1, hasFailed }, index) => [
+            {
+              eventId: 3 * index,
+              activityTaskScheduledEventAttributes: { activityType: { name: 'transmitMessage' } },
+            },
+            ...(endedAt
+              ? [
+                  {
+                    activityTaskStartedEventAttributes: {
+                      scheduledEventId: 3 * index,
+                      attempt,
+                      lastFailure: hasFailed ? { message: 'The worker was killed.' } : null,
+                    },
                   },
-                },
-              ]
-            : []),
-        ]),
+                  {
+                    eventTime: { seconds: endedAt.getTime() / 1000 },
+                    activityTaskCompletedEventAttributes: {
+                      scheduledEventId: 3 * index,
+                      result: { payloads: [defaultPayloadConverter.toPayload(result)] },
+                    },
+                  },
+                ]
+              : []),
+          ],
+        ),
       }),
     }),
   },
@@ -278,6 +288,11 @@ describe('sends of a backup', () => {
     {
       title: 'was held after the backup, in the retry of one that failed',
       last: { endedAt: afterBackup, result: 'held', attempt: 2 },
+      status: 'needs_attention',
+    },
+    {
+      title: 'was held after the backup, after one that failed and that an operator reset',
+      last: { endedAt: afterBackup, result: 'held', hasFailed: true },
       status: 'needs_attention',
     },
     { title: 'is still open', last: { endedAt: null }, status: 'needs_attention' },

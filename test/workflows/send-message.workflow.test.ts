@@ -215,6 +215,40 @@ describe('sendMessage', () => {
     expect(calls).toEqual(['transmit', 'cancel']);
   });
 
+  test.each([
+    { by: 'the signal', cancel: (handle: Handle) => handle.signal(CANCEL_SEND), expected: ['cancel'] },
+    { by: 'an ended run', cancel: (handle: Handle) => handle.cancel(), expected: ['record', 'cancel'] },
+  ])(
+    'cancels a message by $by while the gate runs, although the gate holds it',
+    async ({ cancel, expected }) => {
+      const queue = randomUUID();
+      const gate = Promise.withResolvers<void>();
+      const gating = Promise.withResolvers<void>();
+      const { activities, calls } = relay(['settled'], {
+        async transmitMessage() {
+          gating.resolve();
+          await gate.promise;
+          return 'held';
+        },
+      });
+      const run = async () => {
+        const handle = await start(queue);
+        await gating.promise;
+        await cancel(handle);
+        await eventually(async () => {
+          const { events = [] } = await handle.fetchHistory();
+          expect(events?.some((event) => event.activityTaskCancelRequestedEventAttributes)).toBe(true);
+        });
+        gate.resolve();
+        await handle.result().catch((error: WorkflowFailedError) => {
+          expect(error.cause).toMatchObject({ name: 'CancelledFailure' });
+        });
+      };
+      await environment.withWorker(queue, activities, run, { signalsWhileExecuting: true });
+      expect(calls).toEqual(expected);
+    },
+  );
+
   test('ends as failed when no message can be built from the stored data', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['settled'], {

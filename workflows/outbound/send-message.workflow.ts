@@ -3,6 +3,7 @@ import {
   ActivityFailure,
   ApplicationFailure,
   CancellationScope,
+  CancelledFailure,
   condition,
   defineSignal,
   defineUpdate,
@@ -106,8 +107,7 @@ async function attemptSend(run: SendRun): Promise<SendState | string> {
   try {
     const attempted = (await gateBefore(run)) ?? (await transmit(run)) ?? (await recordSend({ messageId }));
     if (attempted === 'finished') return 'not sent: refused, or already settled';
-    if (attempted === 'held') throw heldSend();
-    return attempted;
+    return attempted === 'held' ? hold(run) : attempted;
   } catch (error) {
     const cause = isCancellation(error) ? undefined : causeOf(error);
     if (!cause) throw error;
@@ -237,9 +237,14 @@ function reportWaiting(
   run.stage.report('needs_attention', [run.ignored, details, others].filter(Boolean).join(' '));
 }
 
-/** Fails the run, because only a failed run can be started again under the message's id when what holds it ends. */
-function heldSend(): ApplicationFailure {
-  return ApplicationFailure.nonRetryable(
+/**
+ * Fails the run, because only a failed run can be started again under the message's id when what holds it ends. A
+ * cancellation that arrived meanwhile comes first: otherwise the release would send the message.
+ */
+function hold(run: SendRun): SendState {
+  if (run.cancelRequested) return { status: 'deferred', hasUnsent: true, ambiguous: [] };
+  if (CancellationScope.current().consideredCancelled) throw new CancelledFailure('The run is canceled.');
+  throw ApplicationFailure.nonRetryable(
     'The message is held: a suspension affects it, or staff have switched sending off. Its release starts another run.',
     HELD_FAILURE,
   );
