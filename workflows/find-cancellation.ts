@@ -1,5 +1,10 @@
 import { CancellationScope, CancelledFailure, isCancellation } from '@temporalio/workflow';
 
+/** @throws CancelledFailure if the run was canceled, for example while the last attempt of an activity was in progress. */
+export function throwIfCanceled(): void {
+  if (CancellationScope.current().consideredCancelled) throw new CancelledFailure('The run was canceled.');
+}
+
 /**
  * Call it in the outermost `catch` of a workflow. If the run was canceled while an attempt of an activity was in progress
  * that then failed, the error is that failure, and would end the run as failed: the reconciler would start it again, although

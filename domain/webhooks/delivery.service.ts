@@ -140,15 +140,15 @@ export function postEvent(
 }
 
 /**
- * Cancels a pending delivery if `generation` is its current run. Other deliveries do not change. @returns the resulting
- * status.
+ * Cancels a pending delivery if `generation` is its current run, or one that this run has put on hold. Other deliveries do not
+ * change. @returns the resulting status.
  */
 export function cancelDelivery(database: Database, deliveryId: string, generation?: number): Promise<string> {
   return database.systemTransaction(async ({ db }) => {
     const delivery = await lockDelivery(db, deliveryId);
     if (!delivery) return GONE.status;
     if (isSuperseded(delivery, generation)) return SUPERSEDED.status;
-    if (delivery.status !== 'pending') return delivery.status;
+    if (delivery.status !== 'pending' && delivery.status !== 'held') return delivery.status;
     return (await settleAs(db, delivery, terminalChange('canceled', 'Canceled by an operator.'))).status;
   });
 }

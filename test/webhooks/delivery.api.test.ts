@@ -234,6 +234,9 @@ describe('a delivery', () => {
       disabledReason: 'The receiver responded with 410 Gone.',
     });
     expect(delivery).toMatchObject({ status: 'held', completedAt: null });
+    // By an operator whose cancellation arrived during the attempt.
+    await expect(service.cancel(id, delivery?.generation)).resolves.toBe('canceled');
+    await expect(service.cancel(id, delivery?.generation)).resolves.toBe('canceled');
   });
 
   test('is canceled without a request if its endpoint was deleted meanwhile', async () => {

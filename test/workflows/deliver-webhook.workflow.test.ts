@@ -10,6 +10,7 @@ import {
   WEBHOOK_SCHEDULE_MS,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { eventually } from '../support/eventually.ts';
+import { holdingAttempt, untilCancelRequested } from '../support/holding-attempt.ts';
 import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
 const environment = useWorkflowEnvironment();
@@ -45,6 +46,8 @@ async function start(taskQueue: string) {
   });
 }
 
+type Handle = Awaited<ReturnType<typeof start>>;
+
 async function historyLength(workflowId: string): Promise<number> {
   const history = await environment.temporal.client.workflow.getHandle(workflowId).fetchHistory();
   return history.events?.length ?? 0;
@@ -59,6 +62,28 @@ describe('deliverWebhook', () => {
       await expect(handle.result()).resolves.toBe('delivered');
       await expect(historyLength(handle.workflowId)).resolves.toBe(11);
     });
+  });
+
+  test.each([
+    { by: 'the signal', cancel: (handle: Handle) => handle.signal(CANCEL_DELIVERY) },
+    { by: 'an ended run', cancel: (handle: Handle) => handle.cancel() },
+  ])('cancels a delivery by $by during an attempt that ends on hold', async ({ cancel }) => {
+    const queue = randomUUID();
+    const { activities, canceled } = receiver(1);
+    const attempt = holdingAttempt();
+    activities.attemptDelivery = attempt.run;
+    const run = async () => {
+      const handle = await start(queue);
+      await attempt.begun;
+      await cancel(handle);
+      await untilCancelRequested(handle);
+      attempt.end();
+      await handle.result().catch((error: WorkflowFailedError) => {
+        expect(error.cause).toMatchObject({ name: 'CancelledFailure' });
+      });
+    };
+    await environment.withWorker(queue, activities, run, { signalsWhileExecuting: true });
+    expect(canceled()).toBe(1);
   });
 
   test('makes 8 attempts on the schedule, still with 11 events', async () => {

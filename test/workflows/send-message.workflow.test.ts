@@ -19,6 +19,7 @@ import {
 } from '../../workflows/outbound/send-message.contract.ts';
 import { TRACK_DELIVERY } from '../../workflows/outbound/track-delivery.contract.ts';
 import { eventually } from '../support/eventually.ts';
+import { holdingAttempt, untilCancelRequested } from '../support/holding-attempt.ts';
 import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
 const environment = useWorkflowEnvironment();
@@ -222,24 +223,14 @@ describe('sendMessage', () => {
     'cancels a message by $by while the gate runs, although the gate holds it',
     async ({ cancel, expected }) => {
       const queue = randomUUID();
-      const gate = Promise.withResolvers<void>();
-      const gating = Promise.withResolvers<void>();
-      const { activities, calls } = relay(['settled'], {
-        async transmitMessage() {
-          gating.resolve();
-          await gate.promise;
-          return 'held';
-        },
-      });
+      const gate = holdingAttempt();
+      const { activities, calls } = relay(['settled'], { transmitMessage: gate.run });
       const run = async () => {
         const handle = await start(queue);
-        await gating.promise;
+        await gate.begun;
         await cancel(handle);
-        await eventually(async () => {
-          const { events = [] } = await handle.fetchHistory();
-          expect(events?.some((event) => event.activityTaskCancelRequestedEventAttributes)).toBe(true);
-        });
-        gate.resolve();
+        await untilCancelRequested(handle);
+        gate.end();
         await handle.result().catch((error: WorkflowFailedError) => {
           expect(error.cause).toMatchObject({ name: 'CancelledFailure' });
         });

@@ -3,7 +3,6 @@ import {
   ActivityFailure,
   ApplicationFailure,
   CancellationScope,
-  CancelledFailure,
   condition,
   defineSignal,
   defineUpdate,
@@ -14,6 +13,7 @@ import {
 } from '@temporalio/workflow';
 import type { OutboundActivities } from '../../activities/outbound.activities.ts';
 import { DATABASE_STEP } from '../database-step.ts';
+import { throwIfCanceled } from '../find-cancellation.ts';
 import { createStageReporter, formatTime, type StageReporter } from '../stage.ts';
 import { readDecision } from './ambiguity-decision.ts';
 import {
@@ -243,7 +243,7 @@ function reportWaiting(
  */
 function hold(run: SendRun): SendState {
   if (run.cancelRequested) return { status: 'deferred', hasUnsent: true, ambiguous: [] };
-  if (CancellationScope.current().consideredCancelled) throw new CancelledFailure('The run is canceled.');
+  throwIfCanceled();
   throw ApplicationFailure.nonRetryable(
     'The message is held: a suspension affects it, or staff have switched sending off. Its release starts another run.',
     HELD_FAILURE,

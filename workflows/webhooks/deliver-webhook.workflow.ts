@@ -10,7 +10,7 @@ import {
 } from '@temporalio/workflow';
 import type { WebhookActivities } from '../../activities/webhooks.activities.ts';
 import { DATABASE_STEP } from '../database-step.ts';
-import { findCancellation } from '../find-cancellation.ts';
+import { findCancellation, throwIfCanceled } from '../find-cancellation.ts';
 import {
   CANCEL_DELIVERY,
   type DeliverWebhookInput,
@@ -70,7 +70,12 @@ export async function deliverWebhook({
       if (requested === 'retry') requested = null;
       attempts = new CancellationScope();
       try {
-        return await attempts.run(() => attemptDelivery({ deliveryId, generation, now: attemptNow }));
+        const status = await attempts.run(() => attemptDelivery({ deliveryId, generation, now: attemptNow }));
+        // Otherwise the release of what is held would deliver what an operator has canceled meanwhile.
+        if (status === 'held') throwIfCanceled();
+        return status === 'held' && requested === 'cancel'
+          ? await cancelDelivery({ deliveryId, generation })
+          : status;
       } catch (error) {
         // Without a signal, the attempts have failed. With one, the backoff was canceled or the attempt in progress failed.
         if (requested === null) throw error;
