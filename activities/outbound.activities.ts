@@ -37,8 +37,8 @@ export function createOutboundActivities(options: OutboundActivityOptions) {
      * Runs the send gate, transmits the message to the relay, one SMTP transaction per recipient, and then records the results,
      * which the attempt rows already hold. A retry runs the gate again.
      *
-     * @returns undefined if recording fails. It does not throw then, because a retry would transmit to deferred recipients
-     * again immediately: the workflow calls `recordSend` instead.
+     * @returns undefined if recording fails. It does not throw then, because a retry would run the whole send again: the workflow
+     * calls `recordSend` instead.
      */
     transmitMessage: ({
       messageId,

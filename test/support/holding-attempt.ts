@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import type { WorkflowHandle } from '@temporalio/client';
+import type { WorkflowFailedError, WorkflowHandle } from '@temporalio/client';
 import { eventually } from './eventually.ts';
 
 /** An activity that returns `held` when the test ends it. `begun` resolves when it runs. */
@@ -17,9 +17,20 @@ export function holdingAttempt() {
   };
 }
 
-/** Waits until the run has asked the activity that it executes to stop. */
-export const untilCancelRequested = (handle: Pick<WorkflowHandle, 'fetchHistory'>): Promise<void> =>
-  eventually(async () => {
+/** Cancels a run during its {@link holdingAttempt}, and waits until it has ended: completed, or canceled. */
+export async function cancelDuringAttempt(
+  handle: Pick<WorkflowHandle, 'fetchHistory' | 'result'>,
+  { begun, end }: Pick<ReturnType<typeof holdingAttempt>, 'begun' | 'end'>,
+  cancel: () => Promise<unknown>,
+): Promise<void> {
+  await begun;
+  await cancel();
+  await eventually(async () => {
     const { events } = await handle.fetchHistory();
     expect(events?.some((event) => event.activityTaskCancelRequestedEventAttributes)).toBe(true);
   });
+  end();
+  await handle.result().catch((error: WorkflowFailedError) => {
+    expect(error.cause).toMatchObject({ name: 'CancelledFailure' });
+  });
+}

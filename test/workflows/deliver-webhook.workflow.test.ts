@@ -10,7 +10,7 @@ import {
   WEBHOOK_SCHEDULE_MS,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { eventually } from '../support/eventually.ts';
-import { holdingAttempt, untilCancelRequested } from '../support/holding-attempt.ts';
+import { cancelDuringAttempt, holdingAttempt } from '../support/holding-attempt.ts';
 import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
 const environment = useWorkflowEnvironment();
@@ -74,13 +74,7 @@ describe('deliverWebhook', () => {
     activities.attemptDelivery = attempt.run;
     const run = async () => {
       const handle = await start(queue);
-      await attempt.begun;
-      await cancel(handle);
-      await untilCancelRequested(handle);
-      attempt.end();
-      await handle.result().catch((error: WorkflowFailedError) => {
-        expect(error.cause).toMatchObject({ name: 'CancelledFailure' });
-      });
+      await cancelDuringAttempt(handle, attempt, () => cancel(handle));
     };
     await environment.withWorker(queue, activities, run, { signalsWhileExecuting: true });
     expect(canceled()).toBe(1);

@@ -19,7 +19,7 @@ import {
 } from '../../workflows/outbound/send-message.contract.ts';
 import { TRACK_DELIVERY } from '../../workflows/outbound/track-delivery.contract.ts';
 import { eventually } from '../support/eventually.ts';
-import { holdingAttempt, untilCancelRequested } from '../support/holding-attempt.ts';
+import { cancelDuringAttempt, holdingAttempt } from '../support/holding-attempt.ts';
 import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
 const environment = useWorkflowEnvironment();
@@ -227,13 +227,7 @@ describe('sendMessage', () => {
       const { activities, calls } = relay(['settled'], { transmitMessage: gate.run });
       const run = async () => {
         const handle = await start(queue);
-        await gate.begun;
-        await cancel(handle);
-        await untilCancelRequested(handle);
-        gate.end();
-        await handle.result().catch((error: WorkflowFailedError) => {
-          expect(error.cause).toMatchObject({ name: 'CancelledFailure' });
-        });
+        await cancelDuringAttempt(handle, gate, () => cancel(handle));
       };
       await environment.withWorker(queue, activities, run, { signalsWhileExecuting: true });
       expect(calls).toEqual(expected);
