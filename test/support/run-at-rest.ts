@@ -45,12 +45,15 @@ export function waitsForRest(
 /** Resolves when neither a workflow task nor an attempt of an activity of the run is under way, or when it has ended. */
 async function untilAtRest({ workflowService }: ConnectionLike, execution: Execution): Promise<void> {
   const target = { namespace: 'default', execution };
+  const readLastEvent = async () =>
+    (await workflowService.getWorkflowExecutionHistory(target)).history?.events?.at(-1);
   await eventually(async () => {
+    const last = await readLastEvent();
     const { pendingActivities } = await workflowService.describeWorkflowExecution(target);
-    const { history } = await workflowService.getWorkflowExecutionHistory(target);
-    const last = history?.events?.at(-1);
     const hasTask = last?.workflowTaskScheduledEventAttributes ?? last?.workflowTaskStartedEventAttributes;
-    if (hasTask || !pendingActivities.every(isBackingOff)) throw new Error(NOT_AT_REST);
+    // Between two reads, a task can end and schedule an activity. The first read then shows no activity, and the other no task.
+    const hasGoneOn = String((await readLastEvent())?.eventId) !== String(last?.eventId);
+    if (hasTask || hasGoneOn || !pendingActivities.every(isBackingOff)) throw new Error(NOT_AT_REST);
   });
 }
 
