@@ -18,6 +18,7 @@ import {
 } from './message-status.ts';
 import {
   findAmbiguousPositions,
+  findUnsentRecipients,
   hasOpenRecipient,
   lockOutcomeState,
   type OutcomeAttempt,
@@ -34,7 +35,7 @@ import { notifyTracking, signalSend } from './workflow-commands.ts';
 export interface OutcomeServiceOptions {
   events: EventService;
   outbox: Outbox;
-  /** A recipient that is still deferred this long after queueing bounces. */
+  /** A recipient that is deferred again this long after queueing bounces. */
   retryWindowMs: number;
   /** Domain of the simulator's addresses, whose outcomes neither suppress addresses nor pause inboxes. */
   simulatorDomain: string;
@@ -121,6 +122,16 @@ export function recordSend(
   messageId: string,
 ): Promise<SendState> {
   return database.systemTransaction((transaction) => applyAttempts(transaction, outcomes, messageId));
+}
+
+/** The state of a message for which nothing is left to do. */
+export async function readSettled({ db }: Database, messageId: string): Promise<SendState> {
+  const message = await db
+    .selectFrom('messages')
+    .select('status')
+    .where('id', '=', messageId)
+    .executeTakeFirst();
+  return settledAs(message?.status ?? 'deleted');
 }
 
 /** Applies an operator's decision about the ambiguous attempts. @returns what is left to do. */
@@ -225,11 +236,18 @@ function recordAttempt({ message, recipients, changes, now }: OutcomeState, atte
   }
 }
 
-function bounceExpired({ message, recipients, changes, now }: OutcomeState, retryWindowMs: number): void {
+/**
+ * Bounces the recipients whose server deferred the message once more after the retry window. Only such an answer ends the
+ * window: without one, nothing was tried (the other recipients are on hold, or wait for a decision), or the relay may have
+ * accepted the message.
+ */
+function bounceExpired(outcomeState: OutcomeState, retryWindowMs: number): void {
+  const { message, recorded, changes, now } = outcomeState;
   const queuedAt = (message.queuedAt ?? message.createdAt).getTime();
   if (now.getTime() - queuedAt < retryWindowMs) return;
-  for (const recipient of recipients) {
-    if (recipient.status !== 'deferred') continue;
+  const deferred = new Set(recorded.flatMap(({ state, position }) => (state === 'deferred' ? position : [])));
+  for (const recipient of findUnsentRecipients(outcomeState)) {
+    if (recipient.status !== 'deferred' || !deferred.has(recipient.position)) continue;
     bounce({ message, changes, now }, recipient, { type: 'Transient', subType: 'General' });
   }
 }

@@ -210,22 +210,6 @@ describe('dispatch', () => {
     ]);
   });
 
-  test('bounces a recipient as Transient after the retry window', async () => {
-    const world = await arrange();
-    world.transport.answerWith(async () => deferred);
-    const id = await world.send('ada@people.example');
-    await dispatchOnce(world, id);
-    await database.db
-      .updateTable('messages')
-      .set({ queued_at: new Date(Date.now() - 25 * 3_600_000) })
-      .where('id', '=', id)
-      .execute();
-    await expect(recordOnce(world, id)).resolves.toBe('settled');
-    const state = await stateOf(id);
-    expect(state.status).toBe('bounced');
-    expect(state.events.at(-1)?.data).toMatchObject({ bounce_type: 'Transient', bounce_sub_type: 'General' });
-  });
-
   test('does not transmit a canceled message, and does not cancel a transmitted one', async () => {
     const world = await arrange();
     const canceled = await world.send('ada@people.example');

@@ -149,6 +149,21 @@ describe('transmitMessage', () => {
     expect(world.transport.transmissions).toHaveLength(3);
   });
 
+  test('a retry returns the status of a message that is settled already: the send whose completion was lost', async () => {
+    const { world, id } = await arrangeSend(...TO);
+    const { transmitMessage } = activitiesOf(world);
+    const transmit = (attempt: number) =>
+      createEnvironment({ attempt, scheduledTimestampMs: Date.now() }).run(transmitMessage, {
+        messageId: id,
+      });
+    const sent = { status: 'sent', hasUnsent: false, ambiguous: [] };
+    expect(await transmit(1)).toEqual(sent);
+    expect(await transmit(2)).toEqual(sent);
+    // Nothing was transmitted in the first attempt of a step.
+    expect(await transmit(1)).toBe('finished');
+    expect(world.transport.transmissions).toHaveLength(2);
+  });
+
   test('fails if it is stopped before the last recipient, so that another worker continues', async () => {
     const { world, id } = await arrangeSend(...TO);
     const environment = createEnvironment();
