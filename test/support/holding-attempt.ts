@@ -2,17 +2,17 @@ import { expect } from '@jest/globals';
 import type { WorkflowFailedError, WorkflowHandle } from '@temporalio/client';
 import { eventually } from './eventually.ts';
 
-/** An activity that returns `held` when the test ends it. `begun` resolves when it runs. */
-export function holdingAttempt() {
+/** An activity that returns `status` when the test ends it. `begun` resolves when it runs. */
+export function holdingAttempt<Status extends string = 'held'>(status = 'held' as Status) {
   const begun = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<void>();
   return {
     begun: begun.promise,
     end: () => ended.resolve(),
-    async run(): Promise<'held'> {
+    async run(): Promise<Status> {
       begun.resolve();
       await ended.promise;
-      return 'held';
+      return status;
     },
   };
 }

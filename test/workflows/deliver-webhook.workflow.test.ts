@@ -64,13 +64,15 @@ describe('deliverWebhook', () => {
     });
   });
 
-  test.each([
-    { by: 'the signal', cancel: (handle: Handle) => handle.signal(CANCEL_DELIVERY) },
-    { by: 'an ended run', cancel: (handle: Handle) => handle.cancel() },
-  ])('cancels a delivery by $by during an attempt that ends on hold', async ({ cancel }) => {
+  test.each(
+    ['held', 'held: usage limit of webhook_deliveries reached'].flatMap((status) => [
+      { status, by: 'the signal', cancel: (handle: Handle) => handle.signal(CANCEL_DELIVERY) },
+      { status, by: 'an ended run', cancel: (handle: Handle) => handle.cancel() },
+    ]),
+  )('cancels a delivery by $by during an attempt that ends as “$status”', async ({ status, cancel }) => {
     const queue = randomUUID();
     const { activities, canceled } = receiver(1);
-    const attempt = holdingAttempt();
+    const attempt = holdingAttempt(status);
     activities.attemptDelivery = attempt.run;
     const run = async () => {
       const handle = await start(queue);
