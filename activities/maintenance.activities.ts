@@ -109,10 +109,10 @@ async function recoverRun(
       return;
     }
     const stopped = status === 'CANCELLED' || status === 'TERMINATED';
-    const settles = stopped && run.whenStopped !== 'restart';
-    logger.warn({ workflowId, status, action: settles ? 'settle' : 'restart' }, 'overdue row without a run');
-    if (stopped && run.whenStopped !== 'restart') await run.whenStopped();
-    else await workflows.dispatch({ start: { ...run.start, recovery: describeRecovery(status) } });
+    const settle = stopped && run.whenStopped !== 'restart' ? run.whenStopped : undefined;
+    logger.warn({ workflowId, status, action: settle ? 'settle' : 'restart' }, 'overdue row without a run');
+    if (settle && (await settle()) !== 'restart') return;
+    await workflows.dispatch({ start: { ...run.start, recovery: describeRecovery(status) } });
   } catch (error) {
     logger.error({ workflowId, err: error }, 'could not recover an overdue row');
   }

@@ -15,7 +15,7 @@ const ABANDONED_MINUTES = 15;
 
 /**
  * Unsettled messages whose run may be missing. If an operator ended the run, the unsent part of the message is
- * canceled; an ambiguous message is restarted, because only a decision or a report can settle it.
+ * canceled. It starts again for an ambiguous part, because only a decision or a report can settle that.
  */
 export function overdueMessages(database: Database, outcomes: OutcomeService): OverdueSource {
   return {
@@ -40,22 +40,17 @@ export function overdueMessages(database: Database, outcomes: OutcomeService): O
           'env_id as environmentId',
           'inbox_id as inboxId',
           'thread_id as threadId',
-          'status',
         ])
         .execute();
       return rows.map((row) => ({
         start: buildSendStart(row),
-        whenStopped:
-          row.status === 'needs_attention'
-            ? ('restart' as const)
-            : async () => {
-                await abandonAttempts(db, row.id)
-                  .where('started_at', '<', minutesAgo(ABANDONED_MINUTES))
-                  .execute();
-                await recordSend(database, outcomes, row.id);
-                const detail = 'An operator ended the workflow of the send.';
-                await cancelOpenRecipients(database, outcomes, row.id, detail);
-              },
+        whenStopped: async () => {
+          await abandonAttempts(db, row.id).where('started_at', '<', minutesAgo(ABANDONED_MINUTES)).execute();
+          await recordSend(database, outcomes, row.id);
+          const detail = 'An operator ended the workflow of the send.';
+          const { ambiguous } = await cancelOpenRecipients(database, outcomes, row.id, detail);
+          return ambiguous.length > 0 ? 'restart' : undefined;
+        },
       }));
     },
   };

@@ -7,8 +7,11 @@ export interface OverdueRun {
   start: StartCommand;
   /** Sent if the run exists; undefined if its existence is enough. */
   whenRunning?: SignalCommand;
-  /** If an operator canceled or terminated the run: start it again, or record that in the row. */
-  whenStopped: 'restart' | (() => Promise<void>);
+  /**
+   * If an operator canceled or terminated the run: start it again, or record that in the row. That resolves with
+   * `'restart'` if what remains needs a run.
+   */
+  whenStopped: 'restart' | (() => Promise<unknown>);
 }
 
 export interface OverdueSource {

@@ -10,6 +10,7 @@ import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
+import { stopSend } from '../../domain/outbound/stop-send.ts';
 import { beginAttempt } from '../../domain/outbound/transmit-message.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
@@ -19,6 +20,7 @@ import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import type { RunDescription, RunStatus, WorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
 import {
   accepted,
+  ambiguous,
   createMailServices,
   deferred,
   noApprovals,
@@ -64,7 +66,7 @@ beforeEach(() => {
   restoredAt = null;
 });
 
-async function arrange() {
+async function arrange({ cc = [] }: { cc?: { email: string }[] } = {}) {
   const organization = await createOrganization(database);
   const inbox = await createInbox(database, organization);
   const outbox = createOutbox({ database, workflows: temporal, logger });
@@ -102,7 +104,7 @@ async function arrange() {
   const scope = testScope(organization, inbox);
   const content = {
     to: [{ email: 'ada@people.example' }],
-    cc: [],
+    cc,
     bcc: [],
     replyTo: [],
     subject: 'S',
@@ -114,6 +116,7 @@ async function arrange() {
   return {
     inbox,
     outbox,
+    events,
     transport,
     dispatch,
     drafts,
@@ -277,9 +280,46 @@ describe('the reconciler', () => {
       .set({ started_at: HOUR_AGO() })
       .where('message_id', '=', id)
       .execute();
-    expect(await sweep()).toBe('needs_attention');
     expect(temporal.started(`send/${id}`)).toBe(0);
-    await sweep();
+    expect(await sweep()).toBe('needs_attention');
+    expect(temporal.started(`send/${id}`)).toBe(1);
+  });
+
+  test.each<RunStatus>(['TERMINATED', 'CANCELLED'])(
+    'cancels a message that was stopped after a failure and whose run is %s',
+    async (status) => {
+      const { lostMessage, reconcile, dispatch, events } = await arrange();
+      const id = await lostMessage();
+      await dispatch.prepare(id);
+      await stopSend(database, events, id, { reason: 'Sending failed repeatedly.', isFinal: false });
+      await age(id);
+      temporal.statuses.set(`send/${id}`, status);
+      await reconcile();
+      expect(await statusOf(id)).toBe('canceled');
+      expect(temporal.started(`send/${id}`)).toBe(0);
+    },
+  );
+
+  test('cancels the unsent part of a message whose run was terminated, and starts it again for an unknown outcome', async () => {
+    const { lostMessage, reconcile, dispatch, transport } = await arrange({
+      cc: [{ email: 'bob@people.example' }],
+    });
+    transport.answerWith(async ({ recipient }) => (recipient.startsWith('ada') ? ambiguous : deferred));
+    const id = await lostMessage();
+    await dispatch.prepare(id);
+    await dispatch.transmit(id, () => false);
+    await dispatch.record(id);
+    await age(id);
+    temporal.statuses.set(`send/${id}`, 'TERMINATED');
+    await reconcile();
+    expect(await statusOf(id)).toBe('needs_attention');
+    const recipients = await database.db
+      .selectFrom('message_recipients')
+      .select('status')
+      .where('message_id', '=', id)
+      .orderBy('position')
+      .execute();
+    expect(recipients.map((recipient) => recipient.status)).toEqual(['pending', 'rejected']);
     expect(temporal.started(`send/${id}`)).toBe(1);
   });
 
