@@ -110,9 +110,12 @@ async function recoverRun(
     }
     const stopped = status === 'CANCELLED' || status === 'TERMINATED';
     const settle = stopped && run.whenStopped !== 'restart' ? run.whenStopped : undefined;
-    logger.warn({ workflowId, status, action: settle ? 'settle' : 'restart' }, 'overdue row without a run');
-    if (settle && (await settle()) !== 'restart') return;
-    await workflows.dispatch({ start: { ...run.start, recovery: describeRecovery(status) } });
+    const isSettled = settle !== undefined && (await settle()) !== 'restart';
+    logger.warn(
+      { workflowId, status, action: isSettled ? 'settle' : 'restart' },
+      'overdue row without a run',
+    );
+    if (!isSettled) await workflows.dispatch({ start: { ...run.start, recovery: describeRecovery(status) } });
   } catch (error) {
     logger.error({ workflowId, err: error }, 'could not recover an overdue row');
   }

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { EventService } from '../domain/events/event.service.ts';
 import { cancelOpenRecipients } from '../domain/outbound/cancel-send.ts';
 import type { SendState } from '../domain/outbound/message-status.ts';
-import { readSettled, recordSend, resolveAmbiguity } from '../domain/outbound/outcome.service.ts';
+import { readSettledState, recordSend, resolveAmbiguity } from '../domain/outbound/outcome.service.ts';
 import { type PreparedSend, prepareSend } from '../domain/outbound/prepare-send.ts';
 import { type StoppedSend, stopSend } from '../domain/outbound/stop-send.ts';
 import { type TransmissionOptions, transmitMessage } from '../domain/outbound/transmit-message.ts';
@@ -49,8 +49,8 @@ export function createOutboundActivities(options: OutboundActivityOptions) {
         const { cancellationSignal, info } = Context.current();
         const retryOf = info.attempt > 1 ? new Date(info.scheduledTimestampMs) : undefined;
         const prepared = await prepareSend(database, events, messageId);
-        // The attempt before may have sent the message, and lost its connection to Temporal.
-        if (prepared === 'finished' && retryOf) return await readSettled(database, messageId);
+        // An earlier attempt may have sent the message, and then lost its connection to Temporal.
+        if (prepared === 'finished' && retryOf) return await readSettledState(database, messageId);
         if (prepared !== 'proceed') return prepared;
         const end = await transmitMessage(options, messageId, () => cancellationSignal.aborted, retryOf);
         // A worker that shuts down leaves the remaining recipients to the next attempt, on another worker.

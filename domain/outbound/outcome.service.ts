@@ -125,7 +125,7 @@ export function recordSend(
 }
 
 /** The state of a message for which nothing is left to do. */
-export async function readSettled({ db }: Database, messageId: string): Promise<SendState> {
+export async function readSettledState({ db }: Database, messageId: string): Promise<SendState> {
   const message = await db
     .selectFrom('messages')
     .select('status')
@@ -237,9 +237,8 @@ function recordAttempt({ message, recipients, changes, now }: OutcomeState, atte
 }
 
 /**
- * Bounces the recipients whose server deferred the message once more after the retry window. Only such an answer ends the
- * window: without one, nothing was tried (the other recipients are on hold, or wait for a decision), or the relay may have
- * accepted the message.
+ * Bounces the recipients whose last attempt was deferred after the retry window. No others: a recipient on hold has not
+ * been tried again, and one with an open or ambiguous attempt may have the message.
  */
 function bounceExpired(outcomeState: OutcomeState, retryWindowMs: number): void {
   const { message, recorded, changes, now } = outcomeState;

@@ -15,7 +15,8 @@ const ABANDONED_MINUTES = 15;
 
 /**
  * Unsettled messages whose run may be missing. If an operator ended the run, the unsent part of the message is
- * canceled. It starts again for an ambiguous part, because only a decision or a report can settle that.
+ * canceled. The run starts again only for recipients whose outcome is unknown, because only a decision or a report can
+ * settle them.
  */
 export function overdueMessages(database: Database, outcomes: OutcomeService): OverdueSource {
   return {

@@ -8,10 +8,10 @@ export interface OverdueRun {
   /** Sent if the run exists; undefined if its existence is enough. */
   whenRunning?: SignalCommand;
   /**
-   * If an operator canceled or terminated the run: start it again, or record that in the row. That resolves with
-   * `'restart'` if what remains needs a run.
+   * If an operator canceled or terminated the run: start it again, or record that in the row. The function resolves with
+   * `restart` if something remains that needs a run.
    */
-  whenStopped: 'restart' | (() => Promise<unknown>);
+  whenStopped: 'restart' | (() => Promise<void>) | (() => Promise<'restart' | undefined>);
 }
 
 export interface OverdueSource {

@@ -40,7 +40,7 @@ describe('after the retry window', () => {
     expect(state.events.at(-1)?.data).toMatchObject({ bounce_type: 'Transient', bounce_sub_type: 'General' });
   });
 
-  test('one that may have the message does not: it waits for a decision or a report', async () => {
+  test('a recipient with an unknown outcome waits for a decision or a report', async () => {
     const world = await arrangeSending(database);
     world.transport.answerWith(async () => deferred);
     const id = await world.send('ada@people.example');
@@ -57,7 +57,7 @@ describe('after the retry window', () => {
     });
   });
 
-  test('nor while another one is tried again', async () => {
+  test('a recipient with an unknown outcome does not bounce while another is tried again', async () => {
     const world = await arrangeSending(database);
     world.transport.answerWith(async () => deferred);
     const id = await world.send('ada@people.example', 'bob@people.example');
@@ -69,7 +69,7 @@ describe('after the retry window', () => {
     expect((await readMessageState(database, id)).recipients).toEqual(['deferred', 'bounced']);
   });
 
-  test('nor if the worker dies in its last attempt', async () => {
+  test('a recipient whose worker dies in the last attempt does not bounce', async () => {
     const world = await arrangeSending(database);
     const logger = pino({ level: 'silent' });
     const { transmitMessage } = createOutboundActivities({ ...world.sendOptions, logger });
@@ -95,7 +95,7 @@ describe('after the retry window', () => {
     });
   });
 
-  test('nor while it is transmitted to, if a report about another one arrives', async () => {
+  test('a recipient in transmission does not bounce when a report about another arrives', async () => {
     const world = await arrangeSending(database);
     world.transport.answerWith(deferOther('ada', accepted));
     const id = await world.send('ada@people.example', 'bob@people.example');
@@ -112,7 +112,7 @@ describe('after the retry window', () => {
     });
   });
 
-  test('nor on hold, beside one that waits for a decision', async () => {
+  test('a recipient on hold does not bounce beside one with an unknown outcome', async () => {
     const world = await arrangeSending(database);
     world.transport.answerWith(deferOther('ada', ambiguous));
     const id = await world.send('ada@people.example', 'bob@people.example');

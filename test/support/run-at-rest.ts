@@ -52,8 +52,8 @@ async function untilAtRest({ workflowService }: ConnectionLike, execution: Execu
     const { pendingActivities } = await workflowService.describeWorkflowExecution(target);
     const hasTask = last?.workflowTaskScheduledEventAttributes ?? last?.workflowTaskStartedEventAttributes;
     // Between two reads, a task can end and schedule an activity. The first read then shows no activity, and the other no task.
-    const hasGoneOn = String((await readLastEvent())?.eventId) !== String(last?.eventId);
-    if (hasTask || hasGoneOn || !pendingActivities.every(isBackingOff)) throw new Error(NOT_AT_REST);
+    const hasChanged = String((await readLastEvent())?.eventId) !== String(last?.eventId);
+    if (hasTask || hasChanged || !pendingActivities.every(isBackingOff)) throw new Error(NOT_AT_REST);
   });
 }
 

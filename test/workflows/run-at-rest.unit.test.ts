@@ -53,11 +53,11 @@ async function signal(states: ReadonlyArray<readonly [State, number]>): Promise<
 }
 
 describe('a signal of a test waits until the run is at rest', () => {
-  test.each([[TIMER], [BACKOFF]])('and is sent at once if it is: %j', async (state) => {
+  test.each([[TIMER], [BACKOFF]])('and is sent at once to a run that is: %j', async (state) => {
     await expect(signal([[state, 1]])).resolves.toBe(state);
   });
 
-  test('at whatever request the run goes on', async () => {
+  test('wherever the run changes between the requests', async () => {
     const counts = Array.from({ length: 8 }, (_, count) => count);
     const cases = counts.flatMap((task) =>
       counts.flatMap((activity) =>
