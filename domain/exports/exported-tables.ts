@@ -423,7 +423,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'started_at',
       'finished_at',
     ],
-    omitted: { recorded: INTERNAL_STATE },
+    omitted: { recorded: INTERNAL_STATE, canceled: INTERNAL_STATE },
     sources: [childRows(MESSAGES, 'message_id', ['message_id', 'position', 'number'])],
   },
   {

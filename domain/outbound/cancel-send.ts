@@ -85,8 +85,8 @@ function signalCancel(
 }
 
 /**
- * Cancels what has not been transmitted, on behalf of the workflow run. Recipients that were already transmitted to or
- * whose outcome is unknown are not affected.
+ * Cancels what has not been transmitted, on behalf of the workflow run. Recipients that were already transmitted to are not
+ * affected. One whose outcome is unknown is rejected if it turns out that the relay has deferred it.
  *
  * @returns what is left to do.
  */
@@ -102,6 +102,12 @@ export function cancelOpenRecipients(
     if (!state) return settledAs('deleted');
     const { message } = state;
     if (!isUnsettled(message.status)) return settledAs(message.status);
+    await db
+      .updateTable('send_attempts')
+      .set({ canceled: true })
+      .where('message_id', '=', messageId)
+      .where('state', 'in', ['attempting', 'ambiguous'])
+      .execute();
     if ((await cancelUnsent(db, state, detail)) && !isUnsettled(message.status))
       return settledAs(message.status);
     return applyAttempts(transaction, outcomes, messageId);

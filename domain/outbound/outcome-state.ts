@@ -46,6 +46,7 @@ export type OutcomeAttempt = Pick<
   | 'simulated'
   | 'finishedAt'
   | 'recorded'
+  | 'canceled'
 > & {
   /** The state as it was read: the transmitting worker may still correct an `ambiguous` attempt without the lock. */
   stateRead: SendAttempt['state'];
@@ -68,7 +69,7 @@ const RECIPIENT_FIELDS = sql`'position', position, 'field', field, 'email', emai
 const ATTEMPT_FIELDS = sql`'position', position, 'number', number, 'state', state, 'stateRead', state,
   'refusedScope', refused_scope, 'statusCode', status_code, 'response', response,
   'providerMessageId', provider_message_id, 'reportsDelivery', reports_delivery, 'simulated', simulated,
-  'finishedAt', finished_at, 'recorded', recorded`;
+  'finishedAt', finished_at, 'recorded', recorded, 'canceled', canceled`;
 
 /**
  * Locks the message until the transaction ends, then reads its recipients and attempts in a second statement, which

@@ -12,6 +12,7 @@ import {
   deriveStatus,
   isAwaitingReport,
   isSettled,
+  isUnsettled,
   type SendState,
   settledAs,
   statusAfterReport,
@@ -25,6 +26,7 @@ import {
   type OutcomeMessage,
   type OutcomeRecipient,
   type OutcomeState,
+  rejectRecipients,
   saveOutcomeState,
   toSendState,
 } from './outcome-state.ts';
@@ -82,15 +84,25 @@ export function createOutcomeService({
         previousStatus === 'needs_attention' &&
         !outcomeState.attempts.some(({ stateRead }) => stateRead === 'ambiguous');
       const isOpen = hasOpenRecipient(outcomeState);
-      const keepsStatus = (isTransmitting || isStopped) && outcomes.length > 0 && isOpen;
+      // What is settled may be recorded again. That changes nothing, not even the reason.
+      const isUnchanged =
+        !isUnsettled(previousStatus) && recipients.every(({ updatedAt }) => updatedAt !== now);
+      const keepsStatus = isUnchanged || ((isTransmitting || isStopped) && outcomes.length > 0 && isOpen);
       if (!keepsStatus) {
         message.status = deriveStatus(
           recipients.map(({ status }) => status),
           ambiguous,
         );
+        const isCanceled = outcomeState.recorded.some(
+          ({ state, canceled }) => canceled && state === 'deferred',
+        );
+        if (isCanceled && message.status === 'rejected') message.status = 'canceled';
         if (ambiguous) message.statusDetail = describeAmbiguity(outcomeState.attempts);
         // What is held stays held: its release looks for the detail.
-        else if (!(isHeld && isOpen)) message.statusDetail = changes.rejected.at(-1)?.diagnosticCode ?? null;
+        else if (!(isHeld && isOpen))
+          message.statusDetail = isCanceled
+            ? CANCELED_DETAIL
+            : (changes.rejected.at(-1)?.diagnosticCode ?? null);
       }
       notifyTracking(transaction, outbox, outcomeState, outcomes.length > 0);
       await saveOutcomeState(db, outcomeState);
@@ -157,7 +169,7 @@ async function resolveAttempts(
   await db.selectFrom('messages').select('id').where('id', '=', messageId).forUpdate().execute();
   const { numUpdatedRows } = await db
     .updateTable('send_attempts')
-    .set({ state: resolution === 'sent' ? 'accepted' : 'deferred', recorded: false })
+    .set({ state: resolution === 'sent' ? 'accepted' : 'deferred', recorded: false, canceled: false })
     .where('message_id', '=', messageId)
     .where('state', '=', 'ambiguous')
     .$if(recipient !== undefined, (query) => query.where('position', '=', recipient as number))
@@ -179,6 +191,8 @@ export const abandonAttempts = (db: Db, messageId: string) =>
     })
     .where('message_id', '=', messageId)
     .where('state', '=', 'attempting');
+
+const CANCELED_DETAIL = 'Canceled by an operator.';
 
 const AMBIGUOUS_DETAIL =
   'The connection to the relay was lost, and the relay may have accepted the message. It is not resent automatically.';
@@ -214,7 +228,8 @@ function recordAttempts(outcomeState: OutcomeState, outcomes: DeliveryOutcome[])
   return simulated;
 }
 
-function recordAttempt({ message, recipients, changes, now }: OutcomeState, attempt: OutcomeAttempt): void {
+function recordAttempt(outcomeState: OutcomeState, attempt: OutcomeAttempt): void {
+  const { message, recipients, changes, now } = outcomeState;
   const recipient = recipients.find(({ position }) => position === attempt.position);
   if (!recipient || isSettled(recipient.status)) return;
   recipient.statusCode = attempt.statusCode;
@@ -227,7 +242,8 @@ function recordAttempt({ message, recipients, changes, now }: OutcomeState, atte
     message.providerMessageId ??= attempt.providerMessageId ?? message.rfcMessageId;
     changes.sent.push(recipient);
   } else if (attempt.state === 'deferred') {
-    recipient.status = 'deferred';
+    if (attempt.canceled) rejectRecipients(outcomeState, [recipient], CANCELED_DETAIL);
+    else recipient.status = 'deferred';
   } else if (attempt.state === 'refused' && attempt.refusedScope === 'message') {
     recipient.status = 'rejected';
     changes.rejected.push(recipient);

@@ -50,6 +50,11 @@ export const SendAttemptEntity = defineEntity({
     simulated: json(p.json().$type<SimulatedOutcome[]>().strictNullable()),
     /** Whether the result was applied to the recipient and the message. */
     recorded: p.boolean().default(false),
+    /**
+     * The send was canceled while the outcome of this attempt was unknown: if the relay deferred the recipient, there is no
+     * other attempt.
+     */
+    canceled: p.boolean().default(false),
     startedAt: timestamp(),
     finishedAt: timestamp().strictNullable(),
   },

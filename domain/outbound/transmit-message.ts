@@ -185,7 +185,7 @@ const insertAttempt = compileOnce((db, { messageId, position, retryOf }: BegunAt
     .with('last', (query) =>
       query
         .selectFrom('send_attempts')
-        .select(['number', 'state', 'started_at'])
+        .select(['number', 'state', 'canceled', 'started_at'])
         .where('message_id', '=', messageId)
         .where('position', '=', position)
         .orderBy('number', 'desc')
@@ -210,6 +210,7 @@ const insertAttempt = compileOnce((db, { messageId, position, retryOf }: BegunAt
             eb('last.state', 'is', null),
             and([
               eb('last.state', '=', 'deferred'),
+              eb('last.canceled', '=', false),
               sql<boolean>`coalesce(last.started_at < ${retryOf}::timestamptz, true)`,
             ]),
           ]),

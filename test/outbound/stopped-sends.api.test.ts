@@ -67,6 +67,17 @@ describe('a message that can never be sent', () => {
     expect(await world.dispatch.prepare(id)).toBe('finished');
   });
 
+  test('stays failed, with its reason, when the end of its run records it again', async () => {
+    const world = await arrangeSending(database);
+    const id = await world.send('ada@people.example');
+    await setHeaders(id, { From: 'someone@else.example' });
+    await failTransmission(world, id);
+    const { message: failed } = await stateOf(id);
+    expect(await world.dispatch.record(id)).toEqual({ status: 'failed', hasUnsent: false, ambiguous: [] });
+    const { status, message } = await stateOf(id);
+    expect([status, message.statusDetail]).toEqual(['failed', failed.statusDetail]);
+  });
+
   test.each([1_000, 2_000_000])('lacks a file of %i bytes in storage', async (sizeBytes) => {
     const world = await arrangeSending(database);
     const file = await createAttachmentService({ database, storage }).storeUpload(

@@ -274,6 +274,31 @@ describe('sendMessage', () => {
     expect(calls).toEqual(['stop', ...next]);
   });
 
+  test('ends after a defect when a report settles the message', async () => {
+    const queue = randomUUID();
+    const stops = ['needs_attention', 'needs_attention', 'settled'] as const;
+    const { activities, calls } = relay(['settled'], {
+      async transmitMessage() {
+        throw ApplicationFailure.nonRetryable('x is not a function', 'TypeError');
+      },
+      async stopSend() {
+        calls.push('stop');
+        return stops[calls.length - 1] ?? 'settled';
+      },
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
+      // About one of two recipients.
+      await handle.signal(OUTCOME_RECORDED);
+      await eventually(() => expect(calls).toHaveLength(2));
+      expect(await stageOf(handle)).toBe('needs_attention');
+      await handle.signal(OUTCOME_RECORDED);
+      await handle.result();
+    });
+    expect(calls).toEqual(['stop', 'stop', 'stop']);
+  });
+
   test('ends on cancel while a failed transmission waits for its retry', async () => {
     const queue = randomUUID();
     let transmissions = 0;

@@ -157,11 +157,16 @@ async function waitAfterFailure(run: SendRun, cause: Error): Promise<SendState |
   const reason = isFinal
     ? `The message cannot be sent: ${cause.message}`
     : `Sending failed repeatedly and is not retried automatically (${type}).`;
-  if ((await stopSend({ messageId, reason, isFinal })) === 'settled')
-    return isFinal ? `failed: ${cause.message}` : 'settled';
-  run.stopped = `Stopped at ${formatTime(Date.now())} after a failure that retries did not solve: ${type}: ${cause.message} Signals: retryNow, cancel.`;
-  run.stage.report('needs_attention', run.stopped);
-  await condition(() => run.retryRequested || run.cancelRequested);
+  const isDecided = () => run.retryRequested || run.cancelRequested;
+  do {
+    run.outcomeRecorded = false;
+    if ((await stopSend({ messageId, reason, isFinal })) === 'settled')
+      return isFinal ? `failed: ${cause.message}` : 'settled';
+    run.stopped ||= `Stopped at ${formatTime(Date.now())} after a failure that retries did not solve: ${type}: ${cause.message} Signals: retryNow, cancel.`;
+    run.stage.report('needs_attention', run.stopped);
+    // A report may settle the message.
+    await condition(() => isDecided() || run.outcomeRecorded);
+  } while (!isDecided());
   run.stopped = '';
   return { status: 'needs_attention', hasUnsent: true, ambiguous: [] };
 }
