@@ -1,5 +1,7 @@
+import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { DeliveryService } from '../domain/webhooks/delivery.service.ts';
+import { MAX_LOCAL_ATTEMPTS } from '../workflows/webhooks/deliver-webhook.contract.ts';
 import { withApplicationFailures } from './failures.ts';
 
 export type WebhookActivities = ReturnType<typeof createWebhookActivities>;
@@ -10,6 +12,24 @@ export interface DeliveryRun {
 }
 
 export function createWebhookActivities({ deliveries }: { deliveries: DeliveryService }) {
+  let localAttempts = 0;
+
+  /** Runs a step at once, or fails: a local activity that waits would occupy a workflow task meanwhile. */
+  async function runLocally<Result>(step: () => Promise<Result>): Promise<Result> {
+    if (localAttempts >= MAX_LOCAL_ATTEMPTS)
+      throw ApplicationFailure.create({
+        type: 'TooManyLocalAttempts',
+        message: 'Left to the regular activity.',
+        category: ApplicationFailureCategory.BENIGN,
+      });
+    localAttempts += 1;
+    try {
+      return await step();
+    } finally {
+      localAttempts -= 1;
+    }
+  }
+
   return {
     /**
      * Makes one attempt. A failed attempt throws with the exact delay until the next one: Temporal's own retry is the
@@ -17,7 +37,8 @@ export function createWebhookActivities({ deliveries }: { deliveries: DeliverySe
      */
     attemptDelivery: ({ deliveryId, generation, now }: DeliveryRun & { now: boolean }): Promise<string> =>
       withApplicationFailures(async () => {
-        const outcome = await deliveries.attempt(deliveryId, now, generation);
+        const attempt = () => deliveries.attempt(deliveryId, now, generation);
+        const outcome = Context.current().info.isLocal ? await runLocally(attempt) : await attempt();
         if (outcome.kind === 'settled') return outcome.status;
         const { attempts, detail, delayMs } = outcome;
         throw ApplicationFailure.create({

@@ -21,6 +21,7 @@ import {
   type TaskQueue,
   WEBHOOKS_QUEUE,
 } from '../workflows/task-queues.contract.ts';
+import { MAX_LOCAL_ATTEMPTS } from '../workflows/webhooks/deliver-webhook.contract.ts';
 import { runContextInterceptors, runEndSinks } from './run-context.ts';
 import { loadWorkflowBundle } from './workflow-bundle.ts';
 
@@ -53,7 +54,7 @@ const MAX_CACHED_WORKFLOWS = 500;
  */
 const MAX_CONCURRENT_WORKFLOW_TASKS = {
   [OUTBOUND_QUEUE]: 40,
-  [WEBHOOKS_QUEUE]: 40,
+  [WEBHOOKS_QUEUE]: 40 + MAX_LOCAL_ATTEMPTS,
   [MAINTENANCE_QUEUE]: 10,
 };
 const AUTOSCALED_POLLERS = { type: 'autoscaling', initial: 4 } as const;

@@ -6,6 +6,7 @@ import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import { PRIORITY, type Priority, WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
 import {
   DELIVER_WEBHOOK,
+  type DeliverWebhookInput,
   deliverWebhookWorkflowId,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import type { Event } from '../events/event.entity.ts';
@@ -96,7 +97,12 @@ export function buildDeliveryStart(
     workflowType: DELIVER_WEBHOOK,
     workflowId: deliverWebhookWorkflowId(delivery.id, delivery.generation),
     taskQueue: WEBHOOKS_QUEUE,
-    input: { deliveryId: delivery.id, generation: delivery.generation, endpointId: delivery.endpointId },
+    input: {
+      deliveryId: delivery.id,
+      generation: delivery.generation,
+      endpointId: delivery.endpointId,
+      attemptsLocally: true,
+    } satisfies DeliverWebhookInput,
     // An endpoint that hangs delays no other, and an organization with many endpoints has one share.
     priority: {
       priorityKey,

@@ -69,6 +69,7 @@ const once = (first: () => unknown, then: unknown) => {
   };
 };
 const SEND = { messageId: 'msg_1', gatesInTransmission: true };
+const DELIVERY = { deliveryId: 'whd_1', generation: 1, endpointId: 'whe_1', attemptsLocally: true };
 const SETTLED = settledAs('sent');
 const DEFERRED = { status: 'deferred', hasUnsent: true, ambiguous: [] };
 const AMBIGUOUS = { status: 'needs_attention', hasUnsent: false, ambiguous: [0], messageIdLeft: 'msg_1' };
@@ -277,6 +278,18 @@ const PATHS: Path[] = [
     workflowType: SEND_SCHEDULED_DRAFT,
     input: { draftId: 'drf_1', scheduleVersion: 1, sendAt: longAgo, version: 1 },
     activities: { sendDueDraft: once(() => ({ waitUntil: '2100-01-01T00:00:00.000Z' }), 'sent') },
+  },
+  {
+    name: 'deliver-webhook.at-once',
+    workflowType: DELIVER_WEBHOOK,
+    input: DELIVERY,
+    activities: { attemptDelivery: async () => 'delivered' },
+  },
+  {
+    name: 'deliver-webhook.not-at-once',
+    workflowType: DELIVER_WEBHOOK,
+    input: DELIVERY,
+    activities: { attemptDelivery: once(failing, 'delivered') },
   },
   {
     name: 'deliver-webhook.delivered',

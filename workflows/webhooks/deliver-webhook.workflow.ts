@@ -5,6 +5,7 @@ import {
   defineSignal,
   isCancellation,
   proxyActivities,
+  proxyLocalActivities,
   setCurrentDetails,
   setHandler,
 } from '@temporalio/workflow';
@@ -25,14 +26,20 @@ const ATTEMPT = {
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 } satisfies ActivityOptions;
+const { attemptDelivery: attemptLocally } = proxyLocalActivities<WebhookActivities>({
+  startToCloseTimeout: ATTEMPT.startToCloseTimeout,
+  cancellationType: ATTEMPT.cancellationType,
+  retry: { maximumAttempts: 1 },
+});
 const { cancelDelivery } = proxyActivities<WebhookActivities>(DATABASE_STEP);
 
 export const retryNow = defineSignal<[RetryNowOptions?]>(RETRY_DELIVERY_NOW);
 export const cancel = defineSignal(CANCEL_DELIVERY);
 
 /**
- * Delivers one event to one endpoint. The attempts are retries of one activity, so the history stays short. Pending
- * Activities shows the attempt count, the last result and the time of the next attempt.
+ * Delivers one event to one endpoint. The first attempt is a local activity within the first workflow task (6 events instead of
+ * 11). If it fails, or too many of them are in progress, the attempts are retries of one regular activity, so the history stays
+ * short: Pending Activities shows their count, the last result and the time of the next attempt.
  *
  * @returns the final status, for the Temporal UI.
  */
@@ -40,6 +47,7 @@ export async function deliverWebhook({
   deliveryId,
   generation,
   endpointId,
+  attemptsLocally = false,
 }: DeliverWebhookInput): Promise<string> {
   // Runs that started before their own key was the endpoint have their organization's.
   const { attemptDelivery } = proxyActivities<WebhookActivities>({
@@ -48,6 +56,7 @@ export async function deliverWebhook({
   });
   let requested = null as 'retry' | 'cancel' | null;
   let attemptNow = false;
+  let isFirst = attemptsLocally;
   let attempts = new CancellationScope();
   const request = (action: 'retry' | 'cancel') => {
     requested = action;
@@ -62,7 +71,21 @@ export async function deliverWebhook({
     { description: 'Attempt now. An attempt in progress finishes first.' },
   );
   setHandler(cancel, () => request('cancel'), { description: 'Cancel the delivery.' });
-  setCurrentDetails('Signals: retryNow, cancel. Pending Activities shows the attempts and their results.');
+  const attempt = async (): Promise<string> => {
+    const run = { deliveryId, generation, now: attemptNow };
+    if (isFirst) {
+      isFirst = false;
+      try {
+        return await attemptLocally(run);
+      } catch (error) {
+        if (isCancellation(error)) throw error;
+      }
+    }
+    return attemptDelivery(run);
+  };
+  setCurrentDetails(
+    'Signals: retryNow, cancel. Pending Activities shows the attempts after the first and their results.',
+  );
   try {
     // The signal may arrive before the first step: with signal-with-start, or while no worker is running.
     if (requested === 'cancel') return await cancelDelivery({ deliveryId, generation });
@@ -70,7 +93,7 @@ export async function deliverWebhook({
       if (requested === 'retry') requested = null;
       attempts = new CancellationScope();
       try {
-        const status = await attempts.run(() => attemptDelivery({ deliveryId, generation, now: attemptNow }));
+        const status = await attempts.run(attempt);
         if (!isHeld(status)) return status;
         // Otherwise the release of what is held would deliver what an operator has canceled meanwhile.
         throwIfCanceled();
