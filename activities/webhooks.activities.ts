@@ -45,8 +45,10 @@ export function createWebhookActivities({ deliveries }: { deliveries: DeliverySe
           type: outcome.kind === 'retry' ? 'DeliveryFailed' : 'EndpointBusy',
           message: outcome.kind === 'retry' ? `Attempt ${attempts}: ${detail}` : detail,
           nextRetryDelay: Math.max(1, delayMs),
-          // Waiting for a slot is no failure, and would flood the log.
-          ...(outcome.kind === 'busy' ? { category: ApplicationFailureCategory.BENIGN } : {}),
+          // Waiting for a slot or until the delivery is due is no failure, and would flood the log.
+          ...(outcome.kind === 'busy' || outcome.isKnown
+            ? { category: ApplicationFailureCategory.BENIGN }
+            : {}),
         });
       }),
 

@@ -44,9 +44,10 @@ export interface WorkerOptions {
 const SHUTDOWN_GRACE = '10 seconds';
 /**
  * Maximum workflow runs in memory per queue. An evicted run is replayed from its short history. Without a cache the SDK
- * evicts a run while its local activity is running, and the workflow task times out.
+ * evicts a run while its local activity is running, and the workflow task times out. So does a full one: the run that has
+ * waited longest.
  */
-const MAX_CACHED_WORKFLOWS = 500;
+const MAX_CACHED_WORKFLOWS = 1_000;
 /**
  * Workflow tasks share one thread, and the server's fairness does not apply to tasks that wait here. Those of `outbound`
  * and `webhooks` mostly wait for replies: fewer slots would delay them while the Temporal server is slow. One of `inbound`
@@ -146,7 +147,9 @@ export async function startTemporalWorkers({
         activityTaskPollerBehavior: AUTOSCALED_POLLERS,
         maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
         maxConcurrentActivityTaskExecutions: activitySlots(taskQueue),
-        maxConcurrentLocalActivityExecutions: activityLimit,
+        // The activities of `webhooks` refuse local attempts beyond their limit. Here they would wait, in a workflow task.
+        maxConcurrentLocalActivityExecutions:
+          taskQueue === WEBHOOKS_QUEUE ? MAX_CONCURRENT_WORKFLOW_TASKS[taskQueue] : activityLimit,
       }),
     ),
   );

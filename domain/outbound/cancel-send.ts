@@ -98,20 +98,31 @@ export function cancelOpenRecipients(
 ): Promise<SendState> {
   return database.systemTransaction(async (transaction) => {
     const { db } = transaction;
+    await markCanceled(db, messageId);
     const state = await lockOutcomeState(db, messageId);
     if (!state) return settledAs('deleted');
     const { message } = state;
     if (!isUnsettled(message.status)) return settledAs(message.status);
-    await db
-      .updateTable('send_attempts')
-      .set({ canceled: true })
-      .where('message_id', '=', messageId)
-      .where('state', 'in', ['attempting', 'ambiguous'])
-      .execute();
     if ((await cancelUnsent(db, state, detail)) && !isUnsettled(message.status))
       return settledAs(message.status);
     return applyAttempts(transaction, outcomes, messageId);
   });
+}
+
+/**
+ * Marks the attempts whose outcome is unknown, with the message locked. A worker records results without that lock: an attempt
+ * that it ends before the mark is read as ended afterwards.
+ */
+async function markCanceled(db: Db, messageId: string): Promise<void> {
+  await db
+    .with('locked', (query) =>
+      query.selectFrom('messages').select('id').where('id', '=', messageId).forUpdate(),
+    )
+    .updateTable('send_attempts')
+    .set({ canceled: true })
+    .where('message_id', 'in', (eb) => eb.selectFrom('locked').select('id'))
+    .where('state', 'in', ['attempting', 'ambiguous'])
+    .execute();
 }
 
 /**

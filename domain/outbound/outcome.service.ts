@@ -93,16 +93,13 @@ export function createOutcomeService({
           recipients.map(({ status }) => status),
           ambiguous,
         );
-        const isCanceled = outcomeState.recorded.some(
-          ({ state, canceled }) => canceled && state === 'deferred',
-        );
+        const isCanceled = recipients.some(({ diagnosticCode }) => diagnosticCode === CANCELED_DETAIL);
         if (isCanceled && message.status === 'rejected') message.status = 'canceled';
         if (ambiguous) message.statusDetail = describeAmbiguity(outcomeState.attempts);
         // What is held stays held: its release looks for the detail.
         else if (!(isHeld && isOpen))
-          message.statusDetail = isCanceled
-            ? CANCELED_DETAIL
-            : (changes.rejected.at(-1)?.diagnosticCode ?? null);
+          message.statusDetail =
+            changes.rejected.at(-1)?.diagnosticCode ?? (isCanceled ? CANCELED_DETAIL : null);
       }
       notifyTracking(transaction, outbox, outcomeState, outcomes.length > 0);
       await saveOutcomeState(db, outcomeState);
@@ -192,7 +189,7 @@ export const abandonAttempts = (db: Db, messageId: string) =>
     .where('message_id', '=', messageId)
     .where('state', '=', 'attempting');
 
-const CANCELED_DETAIL = 'Canceled by an operator.';
+const CANCELED_DETAIL = 'Canceled, and then deferred by the relay.';
 
 const AMBIGUOUS_DETAIL =
   'The connection to the relay was lost, and the relay may have accepted the message. It is not resent automatically.';

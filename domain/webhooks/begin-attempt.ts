@@ -199,7 +199,7 @@ export function beginAttempt(
     if (due.ownerHold === 'suspension') return settleAs(db, delivery, HELD_WHILE_SUSPENDED);
     if (due.isSwitchedOff) return settleAs(db, delivery, HELD_WHILE_SWITCHED_OFF);
     const waitMs = (delivery.nextAttemptAt?.getTime() ?? 0) - Date.now();
-    if (waitMs > 0 && !now) return retryLater(delivery, waitMs);
+    if (waitMs > 0 && !now) return { ...retryLater(delivery, waitMs), isKnown: true };
     if (attemptsSinceRestart(delivery) >= WEBHOOK_SCHEDULE_MS.length)
       return settleAs(db, delivery, terminalChange('exhausted', delivery.lastError));
     if ((await options.quota.remaining(db, delivery.organizationId)) === 0)

@@ -68,7 +68,7 @@ export async function updateDelivery(db: Db, id: string, change: DeliveryChange)
 
 /**
  * `settled`: `status` says how the delivery ended or why it waits. `retry`: another attempt is due after `delayMs`.
- * `busy`: like `retry`, but no attempt was made, because the endpoint has no free slot.
+ * `busy`: like `retry`, but no attempt was made, because no slot is free.
  */
 export type AttemptOutcome = Settled | Postponed<'retry'> | Postponed<'busy'>;
 
@@ -83,6 +83,8 @@ interface Postponed<Kind extends string> {
   delayMs: number;
   attempts: number;
   detail: string;
+  /** No attempt was made: the delivery waits as was decided before. */
+  isKnown?: boolean;
 }
 
 /** The delivery was deleted with its event or organization. */
@@ -139,7 +141,7 @@ export function settled(delivery: Pick<DeliveryState, 'status' | 'lastError'>): 
 export function retryLater(
   delivery: Pick<DeliveryState, 'attempts' | 'lastError'>,
   delayMs: number,
-): AttemptOutcome {
+): Postponed<'retry'> {
   return { kind: 'retry', delayMs, attempts: delivery.attempts, detail: delivery.lastError ?? 'not due yet' };
 }
 

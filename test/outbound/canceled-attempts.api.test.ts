@@ -43,7 +43,7 @@ describe('a message that is canceled while a lost worker transmits it', () => {
       attempts: ['deferred'],
       types: [],
     });
-    expect(message.statusDetail).toBe(REASON);
+    expect(message.statusDetail).toBe('Canceled, and then deferred by the relay.');
     expect(world.transport.transmissions).toHaveLength(1);
   });
 

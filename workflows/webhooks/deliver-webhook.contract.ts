@@ -10,7 +10,7 @@ export interface DeliverWebhookInput {
   generation: number;
   /** The endpoints of an organization share its attempts. */
   endpointId: string;
-  /** The first attempt is a local activity. False in runs of older versions. */
+  /** The first attempt is a local activity. Missing in runs of older versions. */
   attemptsLocally?: boolean;
 }
 

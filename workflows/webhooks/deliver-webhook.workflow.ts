@@ -73,7 +73,8 @@ export async function deliverWebhook({
   setHandler(cancel, () => request('cancel'), { description: 'Cancel the delivery.' });
   const attempt = async (): Promise<string> => {
     const run = { deliveryId, generation, now: attemptNow };
-    if (isFirst) {
+    // One that is requested at once is not made locally: with `now`, the regular activity would repeat it immediately.
+    if (isFirst && !attemptNow) {
       isFirst = false;
       try {
         return await attemptLocally(run);
@@ -84,7 +85,7 @@ export async function deliverWebhook({
     return attemptDelivery(run);
   };
   setCurrentDetails(
-    'Signals: retryNow, cancel. Pending Activities shows the attempts after the first and their results.',
+    'Signals: retryNow, cancel. Pending Activities shows the attempts and their results; the history has the first one as a marker.',
   );
   try {
     // The signal may arrive before the first step: with signal-with-start, or while no worker is running.
