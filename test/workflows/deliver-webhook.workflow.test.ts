@@ -173,6 +173,17 @@ describe('deliverWebhook', () => {
     expect(requestedNow).toEqual([true]);
   });
 
+  test('waits for the schedule after an immediate attempt that fails', async () => {
+    const queue = randomUUID();
+    const { activities, attemptedAt } = await receiver(2);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await startWith(RETRY_DELIVERY_NOW, queue);
+      await expect(handle.result()).resolves.toBe('delivered');
+    });
+    const [first = 0, second = 0] = attemptedAt;
+    expect(second - first).toBeGreaterThanOrEqual(WEBHOOK_SCHEDULE_MS[1]);
+  });
+
   test('makes no attempt when started with cancel', async () => {
     const queue = randomUUID();
     const { activities, attemptedAt, canceled } = await receiver(1);
