@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
+import { MAX_LOCAL_ATTEMPTS } from '../domain/webhooks/attempt-slots.ts';
 import type { DeliveryService } from '../domain/webhooks/delivery.service.ts';
-import { MAX_LOCAL_ATTEMPTS } from '../workflows/webhooks/deliver-webhook.contract.ts';
 import { withApplicationFailures } from './failures.ts';
 
 export type WebhookActivities = ReturnType<typeof createWebhookActivities>;
@@ -42,13 +42,11 @@ export function createWebhookActivities({ deliveries }: { deliveries: DeliverySe
         if (outcome.kind === 'settled') return outcome.status;
         const { attempts, detail, delayMs } = outcome;
         throw ApplicationFailure.create({
-          type: outcome.kind === 'retry' ? 'DeliveryFailed' : 'EndpointBusy',
-          message: outcome.kind === 'retry' ? `Attempt ${attempts}: ${detail}` : detail,
+          type: outcome.kind === 'busy' ? 'EndpointBusy' : 'DeliveryFailed',
+          message: outcome.kind === 'busy' ? detail : `Attempt ${attempts}: ${detail}`,
           nextRetryDelay: Math.max(1, delayMs),
           // Waiting for a slot or until the delivery is due is no failure, and would flood the log.
-          ...(outcome.kind === 'busy' || outcome.isKnown
-            ? { category: ApplicationFailureCategory.BENIGN }
-            : {}),
+          ...(outcome.kind === 'retry' ? {} : { category: ApplicationFailureCategory.BENIGN }),
         });
       }),
 

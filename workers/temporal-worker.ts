@@ -9,7 +9,7 @@ import {
   Worker,
 } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import { attemptActivities } from '../domain/webhooks/attempt-slots.ts';
+import { attemptActivities, MAX_LOCAL_ATTEMPTS } from '../domain/webhooks/attempt-slots.ts';
 import type { Config } from '../platform/config.ts';
 import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import { temporalConnectionOptions } from '../platform/temporal.ts';
@@ -21,7 +21,6 @@ import {
   type TaskQueue,
   WEBHOOKS_QUEUE,
 } from '../workflows/task-queues.contract.ts';
-import { MAX_LOCAL_ATTEMPTS } from '../workflows/webhooks/deliver-webhook.contract.ts';
 import { runContextInterceptors, runEndSinks } from './run-context.ts';
 import { loadWorkflowBundle } from './workflow-bundle.ts';
 
@@ -44,10 +43,9 @@ export interface WorkerOptions {
 const SHUTDOWN_GRACE = '10 seconds';
 /**
  * Maximum workflow runs in memory per queue. An evicted run is replayed from its short history. Without a cache the SDK
- * evicts a run while its local activity is running, and the workflow task times out. So does a full one: the run that has
- * waited longest.
+ * evicts a run while its local activity is running, and the workflow task times out; so it may if the cache is full.
  */
-const MAX_CACHED_WORKFLOWS = 1_000;
+const MAX_CACHED_WORKFLOWS = 500;
 /**
  * Workflow tasks share one thread, and the server's fairness does not apply to tasks that wait here. Those of `outbound`
  * and `webhooks` mostly wait for replies: fewer slots would delay them while the Temporal server is slow. One of `inbound`

@@ -31,7 +31,7 @@ export interface NewAttempt {
  * Leases a slot, inserts the attempt's row and counts the attempt, both as usage and on the delivery, in one statement.
  * The caller holds the delivery's lock. Never blocks: skips slots that another transaction has locked.
  *
- * @returns the slot, or null if none is free; then nothing was written.
+ * @returns the slot, or null if none is free, or if another worker still attempts the delivery; then nothing was written.
  */
 export async function openAttempt(db: Db, attempt: NewAttempt): Promise<number | null> {
   const lease = await tryOpenAttempt(db, attempt);
@@ -72,6 +72,18 @@ const leaseAndInsert = compileOnce(
           .where('endpoint_id', '=', endpointId)
           .where('slot', '<', slotCount)
           .where('leased_until', '<=', NOW)
+          .where((eb) =>
+            eb.not(
+              eb.exists(
+                eb
+                  .selectFrom('webhook_slots as own')
+                  .select('own.slot')
+                  .where('own.endpoint_id', '=', endpointId)
+                  .where('own.delivery_id', '=', deliveryId)
+                  .where('own.leased_until', '>', NOW),
+              ),
+            ),
+          )
           .orderBy('slot')
           .limit(1)
           .forUpdate()
@@ -249,6 +261,9 @@ export function createAttemptShares(capacity: number): FairShare {
  * left, which takes one transaction.
  */
 export const attemptActivities = (capacity: number): number => 2 * capacity + thirdOf(capacity);
+
+/** Maximum number of first attempts that a worker makes in local activities, each of which occupies a workflow task. */
+export const MAX_LOCAL_ATTEMPTS = 20;
 
 export type AttemptShare = ReturnType<typeof createAttemptShare>;
 

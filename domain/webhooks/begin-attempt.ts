@@ -23,8 +23,8 @@ import {
   isSuperseded,
   isWithdrawn,
   lockDelivery,
+  notDueYet,
   PURGED,
-  retryLater,
   SUPERSEDED,
   settleAs,
   settled,
@@ -199,7 +199,7 @@ export function beginAttempt(
     if (due.ownerHold === 'suspension') return settleAs(db, delivery, HELD_WHILE_SUSPENDED);
     if (due.isSwitchedOff) return settleAs(db, delivery, HELD_WHILE_SWITCHED_OFF);
     const waitMs = (delivery.nextAttemptAt?.getTime() ?? 0) - Date.now();
-    if (waitMs > 0 && !now) return { ...retryLater(delivery, waitMs), isKnown: true };
+    if (waitMs > 0 && !now) return notDueYet(delivery, waitMs);
     if (attemptsSinceRestart(delivery) >= WEBHOOK_SCHEDULE_MS.length)
       return settleAs(db, delivery, terminalChange('exhausted', delivery.lastError));
     if ((await options.quota.remaining(db, delivery.organizationId)) === 0)
@@ -268,7 +268,7 @@ async function holdWhileFailing(
 
 function postponeUntilSlot(db: Db, due: DueDelivery, pacing: RetryPacing): Promise<AttemptOutcome> {
   const delayMs = pacing.nextDelayMs(due.endpoint.id, SLOT_PACE);
-  const detail = `Waiting for a slot: the endpoint has ${MAX_CONCURRENT_ATTEMPTS} attempts in progress.`;
+  const detail = `Waiting for a slot: the endpoint has ${MAX_CONCURRENT_ATTEMPTS} attempts in progress, or this delivery has one.`;
   return postpone(db, due, { delayMs, detail });
 }
 

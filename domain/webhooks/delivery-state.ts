@@ -68,9 +68,10 @@ export async function updateDelivery(db: Db, id: string, change: DeliveryChange)
 
 /**
  * `settled`: `status` says how the delivery ended or why it waits. `retry`: another attempt is due after `delayMs`.
- * `busy`: like `retry`, but no attempt was made, because no slot is free.
+ * `busy`: like `retry`, but no attempt was made, because no slot is free. `not_due`: none was made, because the last one failed and
+ * the next one is not due yet.
  */
-export type AttemptOutcome = Settled | Postponed<'retry'> | Postponed<'busy'>;
+export type AttemptOutcome = Settled | Postponed<'retry' | 'busy' | 'not_due'>;
 
 export interface Settled {
   kind: 'settled';
@@ -83,8 +84,6 @@ interface Postponed<Kind extends string> {
   delayMs: number;
   attempts: number;
   detail: string;
-  /** No attempt was made: the delivery waits as was decided before. */
-  isKnown?: boolean;
 }
 
 /** The delivery was deleted with its event or organization. */
@@ -138,11 +137,11 @@ export function settled(delivery: Pick<DeliveryState, 'status' | 'lastError'>): 
   return { kind: 'settled', status: delivery.status, detail: delivery.lastError ?? '' };
 }
 
-export function retryLater(
-  delivery: Pick<DeliveryState, 'attempts' | 'lastError'>,
-  delayMs: number,
-): Postponed<'retry'> {
-  return { kind: 'retry', delayMs, attempts: delivery.attempts, detail: delivery.lastError ?? 'not due yet' };
+/** The delivery waits as its last attempt has decided, or because no slot was free. */
+export function notDueYet({ attempts, lastError }: DeliveryState, delayMs: number): AttemptOutcome {
+  return lastError === null
+    ? { kind: 'busy', delayMs, attempts, detail: 'Waiting for a slot.' }
+    : { kind: 'not_due', delayMs, attempts, detail: lastError };
 }
 
 export function isSuperseded(delivery: DeliveryState, generation: number | undefined): boolean {

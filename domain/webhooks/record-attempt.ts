@@ -20,7 +20,6 @@ import {
   HELD,
   HELD_WHILE_FAILING,
   lockDelivery,
-  retryLater,
   settleAs,
   settled,
   terminalChange,
@@ -112,7 +111,7 @@ async function recordInTransaction(
     if (failing) return settle(HELD_WHILE_FAILING);
     const delayMs = retryDelayMs(attemptsSinceRestart(delivery) + 1, result, options.random);
     await updateDelivery(db, deliveryId, { ...recorded, nextAttemptAt: new Date(Date.now() + delayMs) });
-    return retryLater({ ...delivery, ...recorded }, delayMs);
+    return { kind: 'retry', delayMs, attempts: delivery.attempts, detail };
   });
 }
 

@@ -1,19 +1,26 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { Client, Connection, type WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
 import nodemailer from 'nodemailer';
 import pg from 'pg';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { startTemporal, type TemporalServer } from '../../dev/stack/temporal.ts';
 import { findTemporalCli } from '../../dev/stack/temporal-binaries.ts';
+import {
+  CANCEL_DELIVERY,
+  deliverWebhookWorkflowId,
+  RETRY_DELIVERY_NOW,
+} from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 jest.setTimeout(300_000);
-/** Temporal notices a dead worker after the workflow task timeout of 10 s; the outbox is swept every minute. */
+/** A dead worker's attempt is repeated when its lease has ended, after 30 s; the outbox is swept every minute. */
 const TIMEOUT_MS = 200_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-email-webhook-crash-'));
@@ -22,6 +29,7 @@ let temporalPort: number;
 let service: IsolatedService;
 let call: Call;
 let database: pg.Client;
+let temporalClient: Client;
 
 /** A separate Temporal server that the test can kill. Its state is in a file. */
 async function startOwnTemporal(): Promise<TemporalServer> {
@@ -41,9 +49,11 @@ beforeAll(async () => {
   call = apiClient({ base_url: service.baseUrl }, service.apiKey);
   database = new pg.Client({ connectionString: service.ownerDatabaseUrl });
   await database.connect();
+  temporalClient = new Client({ connection: await Connection.connect({ address: temporal.address }) });
 });
 afterAll(async () => {
   await database?.end();
+  await temporalClient?.connection.close();
   await service?.stop();
   await temporal?.stop();
   rmSync(folder, { recursive: true, force: true });
@@ -105,16 +115,69 @@ describe('a webhook', () => {
       { number: 1, status_code: null, finished: false },
       { number: 2, status_code: 204, finished: true },
     ]);
-    // The slot of the killed attempt is leased for half a minute.
-    await eventually(async () => {
-      const { rows: leased } = await database.query(
-        'select slot from webhook_slots where endpoint_id = $1 and leased_until > now()',
-        [endpointId],
-      );
-      expect(leased).toEqual([]);
-    }, TIMEOUT_MS);
+    const { rows: leased } = await database.query(
+      'select slot from webhook_slots where endpoint_id = $1 and leased_until > now()',
+      [endpointId],
+    );
+    expect(leased).toEqual([]);
     await receiver.stop();
   });
+
+  /** Emits an event. @returns the run of its delivery, once the receiver has the request. */
+  async function emitAndFind({ receiver, inbox, endpointId }: Awaited<ReturnType<typeof arrange>>) {
+    await refusedSend(inbox.id, 'First');
+    await eventually(() => expect(receiver.received).toHaveLength(1), TIMEOUT_MS);
+    const { rows } = await database.query('select id from webhook_deliveries where endpoint_id = $1', [
+      endpointId,
+    ]);
+    const id: string = rows[0].id;
+    const read = async () => (await call('GET', `/webhooks/deliveries/${id}`)).body;
+    return { read, handle: temporalClient.workflow.getHandle(deliverWebhookWorkflowId(id, 1)) };
+  }
+
+  test('whose first attempt fails shows why in Pending Activities, with the attempts of its row', async () => {
+    const arranged = await arrange();
+    arranged.receiver.answerWith((_request, response) => response.writeHead(503).end());
+    const { read, handle } = await emitAndFind(arranged);
+    await eventually(async () => {
+      const { pendingActivities = [] } = (await handle.describe()).raw;
+      expect(pendingActivities?.map(({ lastFailure }) => lastFailure?.message)).toEqual([
+        'Attempt 1: HTTP 503',
+      ]);
+    }, TIMEOUT_MS);
+    expect(arranged.receiver.received).toHaveLength(1);
+    expect(await read()).toMatchObject({ status: 'pending', attempts: [{ status_code: 503 }] });
+    arranged.receiver.answerWith((_request, response) => response.writeHead(204).end());
+    await handle.signal(RETRY_DELIVERY_NOW);
+    await expect(handle.result()).resolves.toBe('delivered');
+    await arranged.receiver.stop();
+  });
+
+  test.each([
+    { by: 'the signal', cancel: (handle: WorkflowHandle) => handle.signal(CANCEL_DELIVERY) },
+    { by: 'an ended run', cancel: (handle: WorkflowHandle) => handle.cancel() },
+  ])(
+    'that is canceled by $by during its first attempt, which fails, is not attempted again',
+    async ({ cancel }) => {
+      const arranged = await arrange();
+      const answered = Promise.withResolvers<void>();
+      arranged.receiver.answerWith(async (_request, response) => {
+        // Longer than the heartbeat of the workflow task, which brings the cancellation.
+        await pause(10_000);
+        response.writeHead(503).end();
+        answered.resolve();
+      });
+      const { read, handle } = await emitAndFind(arranged);
+      await cancel(handle);
+      await answered.promise;
+      await handle.result().catch((error: WorkflowFailedError) => {
+        expect(error.cause).toMatchObject({ name: 'CancelledFailure' });
+      });
+      expect(await read()).toMatchObject({ status: 'canceled', attempts: [{ status_code: 503 }] });
+      expect(arranged.receiver.received).toHaveLength(1);
+      await arranged.receiver.stop();
+    },
+  );
 
   test('for an event during an outage of Temporal is delivered afterwards', async () => {
     const { receiver, inbox } = await arrange();

@@ -204,7 +204,11 @@ describe('a delivery', () => {
   test('waits until it is due, unless an attempt now is requested', async () => {
     const { service, id, posts } = await arrange([answered(500)]);
     await service.attempt(id, false);
-    await expect(service.attempt(id, false)).resolves.toMatchObject({ kind: 'retry', attempts: 1 });
+    await expect(service.attempt(id, false)).resolves.toMatchObject({
+      kind: 'not_due',
+      attempts: 1,
+      detail: 'HTTP 500',
+    });
     expect(posts).toHaveLength(1);
     await expect(service.attempt(id, true)).resolves.toMatchObject({ status: 'delivered' });
   });
@@ -280,7 +284,7 @@ describe('a delivery', () => {
     expect((await read()).delivery?.lastError).toBe('Not sent: a private address');
   });
 
-  test('shows an attempt interrupted by a crash as unfinished and makes the next one', async () => {
+  test('shows an attempt interrupted by a crash as unfinished and makes the next one when its lease ends', async () => {
     const { service, id, read, posts } = await arrange([]);
     const dying = createDeliveryService({
       database,
@@ -293,7 +297,15 @@ describe('a delivery', () => {
       random: () => 0.5,
     });
     await expect(dying.attempt(id, false)).rejects.toThrow('killed');
-    await expect(service.attempt(id, false)).resolves.toMatchObject({ status: 'delivered' });
+    // The worker may live, and wait for the receiver.
+    await expect(service.attempt(id, false)).resolves.toMatchObject({ kind: 'busy', attempts: 1 });
+    expect(posts).toEqual([]);
+    await database.db
+      .updateTable('webhook_slots')
+      .set({ leased_until: new Date(Date.now() - 1) })
+      .where('delivery_id', '=', id)
+      .execute();
+    await expect(service.attempt(id, true)).resolves.toMatchObject({ status: 'delivered' });
     const { attempts } = await read();
     expect(attempts.map(({ number, finishedAt }) => [number, finishedAt !== null])).toEqual([
       [1, false],

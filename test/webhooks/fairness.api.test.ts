@@ -81,6 +81,26 @@ describe('attempt slots', () => {
     await expect(healthy.attempt(next, true, 1)).resolves.toMatchObject({ status: 'delivered' });
   });
 
+  test('are one for each delivery: a second attempt of it waits, although others are free', async () => {
+    const { worker, deliveryIds, endpointId } = await arrangeDeliveries(database, 2);
+    const [id = '', other = ''] = deliveryIds;
+    const receiver = slowReceiver();
+    // A worker that has lost Temporal, which then starts the attempt on another one.
+    const lost = worker(receiver.post).attempt(id, false, 1);
+    await eventually(() => expect(receiver.waiting()).toBe(1));
+    const next = worker(async () => httpAnswer(200));
+    await expect(next.attempt(id, true, 1)).resolves.toMatchObject({ kind: 'busy', attempts: 1 });
+    await expect(next.attempt(other, true, 1)).resolves.toMatchObject({ status: 'delivered' });
+    receiver.respondToAll(500);
+    await lost;
+    await expect(next.attempt(id, true, 1)).resolves.toMatchObject({ status: 'delivered' });
+    const [{ leased } = { leased: -1 }] = await query<{ leased: number }>(
+      database,
+      sql`select count(*)::int as leased from webhook_slots where endpoint_id = ${endpointId} and leased_until > now()`,
+    );
+    expect(leased).toBe(0);
+  });
+
   test('are not released by a late worker once another has leased them', async () => {
     const { worker, deliveryIds, endpointId } = await arrangeDeliveries(database, 2, {
       failing_since: new Date(),

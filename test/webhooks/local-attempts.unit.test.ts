@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { createWebhookActivities } from '../../activities/webhooks.activities.ts';
-import { MAX_LOCAL_ATTEMPTS } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import { MAX_LOCAL_ATTEMPTS } from '../../domain/webhooks/attempt-slots.ts';
 
 const DELIVERY = { deliveryId: 'whd_1', generation: 1, now: false };
 

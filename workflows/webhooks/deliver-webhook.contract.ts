@@ -14,9 +14,6 @@ export interface DeliverWebhookInput {
   attemptsLocally?: boolean;
 }
 
-/** Maximum number of first attempts that a worker makes in local activities, each of which occupies a workflow task. */
-export const MAX_LOCAL_ATTEMPTS = 20;
-
 /** Signal: attempt now. An attempt in progress finishes first. @param options {@link RetryNowOptions}, which may be missing. */
 export const RETRY_DELIVERY_NOW = 'retryNow';
 
