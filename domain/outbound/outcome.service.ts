@@ -93,6 +93,7 @@ export function createOutcomeService({
           recipients.map(({ status }) => status),
           ambiguous,
         );
+        // Recorded now or before: the attempts of the state are only those that are open or new.
         const isCanceled = recipients.some(({ diagnosticCode }) => diagnosticCode === CANCELED_DETAIL);
         if (isCanceled && message.status === 'rejected') message.status = 'canceled';
         if (ambiguous) message.statusDetail = describeAmbiguity(outcomeState.attempts);

@@ -7,8 +7,7 @@ import { useWorkerDatabase } from '../support/resources.ts';
 
 const database = useWorkerDatabase();
 const stateOf = (id: string) => readMessageState(database, id);
-const REASON = 'Canceled by an operator.';
-const cancel = ({ dispatch }: Sending, id: string) => dispatch.cancel(id, REASON);
+const cancel = ({ dispatch }: Sending, id: string) => dispatch.cancel(id, 'Canceled by an operator.');
 
 /** A worker that has lost its connection to Temporal, but still waits for the relay's response about the last recipient. */
 async function arrangeLostWorker(...to: string[]) {
