@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { Client, Connection, type WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
+import { Client, type WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
 import nodemailer from 'nodemailer';
 import pg from 'pg';
 import { findFreePort } from '../../dev/stack/ports.ts';
@@ -17,6 +17,7 @@ import {
 import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
+import { connectToTemporal } from '../support/temporal-connection.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 jest.setTimeout(300_000);
@@ -49,7 +50,7 @@ beforeAll(async () => {
   call = apiClient({ base_url: service.baseUrl }, service.apiKey);
   database = new pg.Client({ connectionString: service.ownerDatabaseUrl });
   await database.connect();
-  temporalClient = new Client({ connection: await Connection.connect({ address: temporal.address }) });
+  temporalClient = new Client({ connection: await connectToTemporal(temporal.address) });
 });
 afterAll(async () => {
   await database?.end();
