@@ -7,11 +7,23 @@ import { resolve } from 'node:path';
 
 /** The clients import each other without having been built. */
 const CLIENTS_FROM_SOURCE = '--conditions=agent-email-source';
+/**
+ * Jest's workers inherit it. Most of what a test makes dies with it: a larger young generation copies less of it, which saves
+ * one processor second in sixteen.
+ */
+const YOUNG_GENERATION = ['--min-semi-space-size=64', '--max-semi-space-size=64'];
 const jest = createRequire(import.meta.url).resolve('jest/bin/jest');
-const child = spawn(process.execPath, [CLIENTS_FROM_SOURCE, jest, ...process.argv.slice(2)], {
-  stdio: 'inherit',
-  env: { NODE_COMPILE_CACHE: resolve(import.meta.dirname, '../../.cache/compiled-modules'), ...process.env },
-});
+const child = spawn(
+  process.execPath,
+  [CLIENTS_FROM_SOURCE, ...YOUNG_GENERATION, jest, ...process.argv.slice(2)],
+  {
+    stdio: 'inherit',
+    env: {
+      NODE_COMPILE_CACHE: resolve(import.meta.dirname, '../../.cache/compiled-modules'),
+      ...process.env,
+    },
+  },
+);
 // A terminal signals the whole process group, a supervisor only this process. Both must stop Jest and its stack.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
 child.once('exit', (code, signal) => {
