@@ -62,16 +62,12 @@ describe('a call of a connection', () => {
   });
 
   test('above its permissions is refused, also by a name that the list does not have', async () => {
-    const { tokens } = await connect(app, { permissions: ['inboxes:read'] });
+    const { tokens, account } = await connect(app, { permissions: ['inboxes:read'] });
     const tools = await connectTools(app, tokens.access_token);
     const refused = await tools.call('create_inbox', {}).catch((error: Error) => error);
     expect(refused instanceof Error || refused.isError).toBe(true);
     await tools.close();
-    const rows = await query(
-      app.worker,
-      sql`select 1 from inboxes where org_id = (
-      select org_id from connections where id = (select max(id) from connections))`,
-    );
+    const rows = await query(app.worker, sql`select 1 from inboxes where org_id = ${account.organizationId}`);
     expect(rows).toEqual([]);
   });
 
