@@ -72,14 +72,14 @@ const ATTEMPT_FIELDS = sql`'position', position, 'number', number, 'state', stat
   'finishedAt', finished_at, 'recorded', recorded, 'canceled', canceled`;
 
 /**
- * Locks the message until the transaction ends, then reads its recipients and attempts in a second statement, which
- * sees what the previous lock holder committed.
+ * Locks the message until the transaction ends, and reads its recipients and attempts in a second statement, which
+ * sees what the previous lock holder committed. Both leave in one write; PostgreSQL runs one after the other.
  *
  * @returns null if the message does not exist.
  */
 export async function lockOutcomeState(db: Db, messageId: string): Promise<OutcomeState | null> {
-  const [message] = await lockMessage(db, { messageId });
-  return message ? readOutcomeState(db, message) : null;
+  const [[message], parts] = await Promise.all([lockMessage(db, { messageId }), readParts(db, messageId)]);
+  return message ? createOutcomeState(message, parts) : null;
 }
 
 const lockMessage = compileOnce((db, { messageId }: { messageId: string }) =>
@@ -112,11 +112,15 @@ const lockMessage = compileOnce((db, { messageId }: { messageId: string }) =>
 
 /** Reads the recipients and attempts of a message that the transaction has locked. */
 export async function readOutcomeState(db: Db, message: OutcomeMessage): Promise<OutcomeState> {
-  const { recipients, attempts } = await readParts(db, message.id);
+  return createOutcomeState(message, await readParts(db, message.id));
+}
+
+type OutcomeParts = Pick<OutcomeState, 'recipients' | 'attempts'>;
+
+function createOutcomeState(message: OutcomeMessage, parts: OutcomeParts): OutcomeState {
   return {
     message: { ...message },
-    recipients,
-    attempts,
+    ...parts,
     recorded: [],
     changes: createEmptyChanges(),
     now: new Date(),
@@ -194,7 +198,7 @@ type JsonRow<Row> = {
 
 const parseTime = (text: string | null): Date | null => (text === null ? null : new Date(text));
 
-async function readParts(db: Db, messageId: string): Promise<Pick<OutcomeState, 'recipients' | 'attempts'>> {
+async function readParts(db: Db, messageId: string): Promise<OutcomeParts> {
   const [parts] = await selectParts(db, { messageId });
   const { recipients = [], attempts = [] } = parts ?? {};
   return {

@@ -1,9 +1,8 @@
 import { pipeline, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { columnsOf } from '../../platform/database/columns-of.ts';
-import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { PREPARED } from '../../platform/database/prepared.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { StorageError } from '../../platform/storage-error.ts';
@@ -20,6 +19,8 @@ import { rewriteSubmission } from './rewrite-submission.ts';
 export interface StoredMime {
   rawKey: string;
   sizeBytes: number;
+  /** Whether the message's row has the key. */
+  isKeySaved: boolean;
   /** The bytes, if they were just built and are small. */
   bytes?: Buffer;
 }
@@ -58,8 +59,8 @@ const MAX_BUFFERED_BYTES = 1024 * 1024;
 type MimeStorage = Pick<Storage, 'putBytes' | 'putStream' | 'getStream'>;
 
 /**
- * Builds and stores the MIME message once. Its key is committed before the first attempt, so that every attempt sends
- * exactly these bytes. The API returns the same bytes as the raw message.
+ * Builds and stores the MIME message, unless it is stored already. The caller commits its key before or with the first
+ * attempt, so that every attempt sends exactly these bytes. The API returns the same bytes as the raw message.
  *
  * @throws UnsendableMessageError if no message can be built from the stored data, for example because a file is missing.
  */
@@ -69,7 +70,8 @@ export async function ensureMimeStored(
   message: OutgoingMessage,
   dkimKeys: DkimKeys,
 ): Promise<StoredMime> {
-  if (message.rawKey !== null) return { rawKey: message.rawKey, sizeBytes: message.sizeBytes };
+  if (message.rawKey !== null)
+    return { rawKey: message.rawKey, sizeBytes: message.sizeBytes, isKeySaved: true };
   const rawKey = sentObjectKey(message.id);
   const key = await dkimKeys.findSigningKey(message.organizationId, domainOf(message.fromEmail));
   const { submittedKey } = message;
@@ -82,19 +84,19 @@ export async function ensureMimeStored(
   const stored = await sources.explain(() =>
     storeBuilt(storage, rawKey, { message, attachments, key, sources }),
   );
-  await saveRawKey(database.db, { id: message.id, rawKey, sizeBytes: stored.sizeBytes });
-  return { rawKey, ...stored };
+  return { rawKey, isKeySaved: false, ...stored };
 }
 
-const saveRawKey = compileOnce(
-  (db, { id, rawKey, sizeBytes }: Pick<Message, 'id' | 'rawKey' | 'sizeBytes'>) =>
-    db
-      .updateTable('messages')
-      .set({ raw_key: rawKey, size_bytes: sizeBytes })
-      .where('id', '=', id)
-      .where('raw_key', 'is', null)
-      .modifyEnd(PREPARED),
-);
+/** Builds the update that gives a message the key of its stored MIME message. */
+export const saveRawKey = (
+  db: Pick<Db, 'updateTable'>,
+  { messageId, rawKey, sizeBytes }: { messageId: string; rawKey: string; sizeBytes: number },
+) =>
+  db
+    .updateTable('messages')
+    .set({ raw_key: rawKey, size_bytes: sizeBytes })
+    .where('id', '=', messageId)
+    .where('raw_key', 'is', null);
 
 interface SubmittedMime {
   message: OutgoingMessage;
@@ -130,7 +132,7 @@ async function storeSubmitted(
       .execute();
     await releaseObject(db, { organizationId: message.organizationId, storageKey: submittedKey });
   });
-  return { rawKey, sizeBytes };
+  return { rawKey, sizeBytes, isKeySaved: true };
 }
 
 /** Stores a small message in one request and streams a larger one in parts. */
@@ -148,7 +150,7 @@ async function storeBuilt(
     key: DkimSigningKey | null;
     sources: SourceErrors;
   },
-): Promise<Omit<StoredMime, 'rawKey'>> {
+): Promise<Pick<StoredMime, 'sizeBytes' | 'bytes'>> {
   const files = attachments.map((attachment) => toMimeAttachment(storage, attachment, sources));
   const write = () => buildMessageMime(message, files);
   const bodyCharacters = (message.textBody?.length ?? 0) + (message.htmlBody?.length ?? 0);

@@ -5,6 +5,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { json } from '../../platform/database/json.ts';
 import { PREPARED } from '../../platform/database/prepared.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { IS_RESTORE_PENDING, restorePending } from '../../platform/installation/pending-restore.ts';
 import type {
   ImmediateReport,
@@ -20,7 +21,13 @@ import type { Message, MessageStatus, Recipient } from '../messages/message.enti
 import { isSettled } from './message-status.ts';
 import { abandonAttempts, type OutcomeService, recordSend } from './outcome.service.ts';
 import type { SendAttempt, SendAttemptState, SimulatedOutcome } from './send-attempt.entity.ts';
-import { createRawSource, ensureMimeStored, type OutgoingMessage } from './stored-mime.ts';
+import {
+  createRawSource,
+  ensureMimeStored,
+  type OutgoingMessage,
+  type StoredMime,
+  saveRawKey,
+} from './stored-mime.ts';
 
 export interface TransmissionOptions {
   database: Database;
@@ -62,10 +69,14 @@ export async function transmitMessage(
   const stored = await ensureMimeStored(database, storage, message, dkimKeys);
   const openRaw = createRawSource(storage, stored);
   const { simulator, mailTransport } = options;
+  let unsaved = stored.isKeySaved ? undefined : stored;
+  let isInterrupted = false;
   for (const recipient of recipients) {
     if (isSettled(recipient.status)) continue;
-    if (isAborted()) return 'interrupted';
-    const attempt = await beginAttempt(database, message, recipient.position, retryOf);
+    isInterrupted = isAborted();
+    if (isInterrupted) break;
+    const attempt = await beginAttempt(database, message, recipient.position, { retryOf, raw: unsaved });
+    unsaved = undefined;
     if (!attempt) continue;
     const transport = sandbox || simulator.isSimulatorAddress(recipient.email) ? simulator : mailTransport;
     const sender = returnPaths.create(message.id, recipient.position);
@@ -79,7 +90,8 @@ export async function transmitMessage(
     if ((await settleAttempt(database, attempt, result)) === 'corrected')
       await recordSend(database, outcomes, message.id);
   }
-  return 'done';
+  if (unsaved) await saveRawKey(database.db, { ...unsaved, messageId }).execute();
+  return isInterrupted ? 'interrupted' : 'done';
 }
 
 type OutgoingRecipient = Pick<Recipient, 'position' | 'email' | 'status'>;
@@ -151,6 +163,7 @@ const SETTLE_PAUSE_MS = 1_000;
  * only one of them.
  *
  * @param retryOf see {@link transmitMessage}.
+ * @param raw the stored MIME message, if the message does not have its key yet. Saves it in any case.
  * @returns null if nothing may be sent: the message is no longer `sending`, the recipient was canceled, or the last attempt
  * does not allow another one. An open attempt belongs to a crashed worker and becomes `ambiguous`.
  */
@@ -158,18 +171,35 @@ export async function beginAttempt(
   { db }: Database,
   { id: messageId }: Pick<Message, 'id'>,
   position: number,
-  retryOf?: Date,
+  { retryOf, raw }: { retryOf?: Date | undefined; raw?: StoredMime | undefined } = {},
 ): Promise<AttemptKey | null> {
-  const [begun] = await insertAttempt(db, { messageId, position, retryOf: retryOf ?? null });
+  const [begun] = await insertAttempt(db, {
+    messageId,
+    position,
+    retryOf: retryOf ?? null,
+    rawKey: raw?.rawKey,
+    sizeBytes: raw?.sizeBytes,
+  });
   if (begun) return { messageId, position, number: begun.number };
   await abandonAttempts(db, messageId).where('position', '=', position).execute();
   return null;
 }
 
-type BegunAttempt = Omit<AttemptKey, 'number'> & { retryOf: Date | null };
+interface BegunAttempt extends Omit<AttemptKey, 'number'> {
+  retryOf: Date | null;
+  rawKey: string | undefined;
+  sizeBytes: number | undefined;
+}
 
-const insertAttempt = compileOnce((db, { messageId, position, retryOf }: BegunAttempt) =>
-  db
+/** Without the key, or with the statement that saves it. PostgreSQL runs that one last, when the row is locked. */
+const withRawKey = (db: Db, { messageId, rawKey, sizeBytes }: BegunAttempt): Pick<Db, 'with'> =>
+  rawKey === undefined || sizeBytes === undefined
+    ? db
+    : db.with('raw', (query) => saveRawKey(query, { messageId, rawKey, sizeBytes }));
+
+const insertAttempt = compileOnce((db, values: BegunAttempt) => {
+  const { messageId, position, retryOf } = values;
+  return withRawKey(db, values)
     .with('sending', (query) =>
       query
         .selectFrom('messages as m')
@@ -217,8 +247,8 @@ const insertAttempt = compileOnce((db, { messageId, position, retryOf }: BegunAt
         ),
     )
     .returning('number')
-    .modifyEnd(PREPARED),
-);
+    .modifyEnd(PREPARED);
+});
 
 /**
  * Commits the result of an attempt. It retries for two minutes, and corrects an attempt that another worker has since
