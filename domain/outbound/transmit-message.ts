@@ -5,7 +5,6 @@ import type { Database } from '../../platform/database/database.ts';
 import { json } from '../../platform/database/json.ts';
 import { PREPARED } from '../../platform/database/prepared.ts';
 import { storableText } from '../../platform/database/storable.ts';
-import type { Db } from '../../platform/database/tables.ts';
 import { IS_RESTORE_PENDING, restorePending } from '../../platform/installation/pending-restore.ts';
 import type {
   ImmediateReport,
@@ -76,8 +75,8 @@ export async function transmitMessage(
     isInterrupted = isAborted();
     if (isInterrupted) break;
     const attempt = await beginAttempt(database, message, recipient.position, { retryOf, raw: unsaved });
-    unsaved = undefined;
     if (!attempt) continue;
+    unsaved = undefined;
     const transport = sandbox || simulator.isSimulatorAddress(recipient.email) ? simulator : mailTransport;
     const sender = returnPaths.create(message.id, recipient.position);
     const result = await transport.transmit({
@@ -163,7 +162,7 @@ const SETTLE_PAUSE_MS = 1_000;
  * only one of them.
  *
  * @param retryOf see {@link transmitMessage}.
- * @param raw the stored MIME message, if the message does not have its key yet. Saves it in any case.
+ * @param raw the stored MIME message, if the message's row does not have its key yet. The attempt's statement saves it.
  * @returns null if nothing may be sent: the message is no longer `sending`, the recipient was canceled, or the last attempt
  * does not allow another one. An open attempt belongs to a crashed worker and becomes `ambiguous`.
  */
@@ -191,27 +190,29 @@ interface BegunAttempt extends Omit<AttemptKey, 'number'> {
   sizeBytes: number | undefined;
 }
 
-/** Without the key, or with the statement that saves it. PostgreSQL runs that one last, when the row is locked. */
-const withRawKey = (db: Db, { messageId, rawKey, sizeBytes }: BegunAttempt): Pick<Db, 'with'> =>
-  rawKey === undefined || sizeBytes === undefined
-    ? db
-    : db.with('raw', (query) => saveRawKey(query, { messageId, rawKey, sizeBytes }));
-
 const insertAttempt = compileOnce((db, values: BegunAttempt) => {
-  const { messageId, position, retryOf } = values;
-  return withRawKey(db, values)
-    .with('sending', (query) =>
-      query
-        .selectFrom('messages as m')
-        .innerJoin('message_recipients as r', 'r.message_id', 'm.id')
-        .select(['m.id', 'm.org_id'])
-        .where('m.id', '=', messageId)
-        .where('m.status', '=', 'sending')
-        .where('r.position', '=', position)
-        .where('r.status', 'in', ['pending', 'deferred'])
-        // Locks the recipient too, so that one canceled in the meantime is no longer open when the lock is granted.
-        .forUpdate(['m', 'r']),
-    )
+  const { messageId, position, retryOf, rawKey, sizeBytes } = values;
+  const locked = db.with('sending', (query) =>
+    query
+      .selectFrom('messages as m')
+      .innerJoin('message_recipients as r', 'r.message_id', 'm.id')
+      .select(['m.id', 'm.org_id'])
+      .where('m.id', '=', messageId)
+      .where('m.status', '=', 'sending')
+      .where('r.position', '=', position)
+      .where('r.status', 'in', ['pending', 'deferred'])
+      // Locks the recipient too, so that one canceled in the meantime is no longer open when the lock is granted.
+      .forUpdate(['m', 'r']),
+  );
+  const saved: Pick<typeof locked, 'with'> =
+    rawKey === undefined || sizeBytes === undefined
+      ? locked
+      : locked.with('raw', (query) =>
+          saveRawKey(query, { messageId, rawKey, sizeBytes })
+            // Reading `sending` makes PostgreSQL lock the row before it changes it.
+            .where(sql<boolean>`exists (select from sending)`),
+        );
+  return saved
     .with('last', (query) =>
       query
         .selectFrom('send_attempts')

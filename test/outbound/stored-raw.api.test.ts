@@ -1,8 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
+import { sql } from 'kysely';
 import { cancelOpenRecipients } from '../../domain/outbound/cancel-send.ts';
 import { type TransmissionOptions, transmitMessage } from '../../domain/outbound/transmit-message.ts';
-import { accepted, refused } from '../support/mail-services.ts';
+import { eventually } from '../support/eventually.ts';
+import { accepted } from '../support/mail-services.ts';
 import { arrangeSending, readMessageState, type Sending } from '../support/outbound-mail.ts';
+import { query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 
 const database = useWorkerDatabase();
@@ -14,7 +17,7 @@ async function storedOf({ objects }: Sending, messageId: string) {
   return { isStored: bytes !== undefined && bytes.length === message.sizeBytes, attempts };
 }
 
-/** Runs before the bytes are stored, when the message has been loaded. */
+/** Options whose storage runs `before` each time that it stores bytes. The message is loaded by then. */
 const withStorage = (world: Sending, before: () => Promise<unknown>): TransmissionOptions => ({
   ...world.sendOptions,
   storage: {
@@ -25,6 +28,18 @@ const withStorage = (world: Sending, before: () => Promise<unknown>): Transmissi
     },
   },
 });
+
+/** Until the statement that begins an attempt waits for a lock. */
+async function waitForBlockedAttempt(): Promise<void> {
+  await eventually(async () => {
+    const waiting = await query(
+      database,
+      sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+        and query like '%send_attempts%'`,
+    );
+    expect(waiting).toHaveLength(1);
+  });
+}
 
 describe('the row of a message has the key of the stored bytes', () => {
   test('before the relay gets the first of them', async () => {
@@ -41,6 +56,20 @@ describe('the row of a message has the key of the stored bytes', () => {
       { isStored: true, attempts: ['attempting'] },
       { isStored: true, attempts: ['accepted', 'attempting'] },
     ]);
+  });
+
+  test('if the first attempt waits for another change of the message', async () => {
+    const world = await arrangeSending(database);
+    const id = await world.send('ada@people.example');
+    await world.dispatch.prepare(id);
+    const { transmitting } = await database.systemTransaction(async ({ db }) => {
+      await db.updateTable('messages').set({ updated_at: new Date() }).where('id', '=', id).execute();
+      const begun = transmitMessage(world.sendOptions, id, () => false);
+      await waitForBlockedAttempt();
+      return { transmitting: begun };
+    });
+    await expect(transmitting).resolves.toBe('done');
+    expect(await storedOf(world, id)).toEqual({ isStored: true, attempts: ['accepted'] });
   });
 
   test('if the worker shuts down before the first attempt', async () => {
@@ -62,10 +91,9 @@ describe('the row of a message has the key of the stored bytes', () => {
   });
 });
 
-test('the bytes that the row names are never built again', async () => {
+test('bytes whose key is in the row are not built again', async () => {
   const world = await arrangeSending(database);
   const id = await world.send('ada@people.example', 'bob@people.example');
-  world.transport.answerWith(async () => refused);
   await world.dispatch.prepare(id);
   await transmitMessage(world.sendOptions, id, () => true);
   let stored = 0;
@@ -74,5 +102,5 @@ test('the bytes that the row names are never built again', async () => {
   });
   await expect(transmitMessage(options, id, () => false)).resolves.toBe('done');
   expect(stored).toBe(0);
-  expect(await storedOf(world, id)).toEqual({ isStored: true, attempts: ['refused', 'refused'] });
+  expect(await storedOf(world, id)).toEqual({ isStored: true, attempts: ['accepted', 'accepted'] });
 });
