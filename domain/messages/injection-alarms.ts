@@ -89,42 +89,62 @@ export interface SendTarget {
 }
 
 /**
- * SQL: the received message whose alarm demands that a person approves the send; null if none does. An alarm concerns sends in
- * its thread and forwards of its messages, to addresses that its message brought in, and to addresses that the inbox never wrote
- * to. Addresses of the inbox itself are free, and so is a new address for which an approver waived approval.
+ * The received message whose alarm in force demands that a person approves the send; null if none does. An alarm concerns sends
+ * in its thread and forwards of its messages, to addresses that its message brought in, and to addresses that the inbox never
+ * wrote to. Addresses of the inbox itself are free, and so is a new address for which an approver waived approval.
  *
- * Part of the gate's single statement, in which `i` is the inbox and `op` the row of `organization_policies`. For an inbox
- * without an alarm it costs one look at an index.
+ * Not prepared: a plan from when the tables were small would compare each of thousands of messages with each recipient, and
+ * take seconds.
  *
- * @param recipients a query for `email`, normalized by `toAddressKey`: to whom the message goes, and where it asks for answers.
+ * @param addresses to whom the message goes, and where it asks for answers, normalized by `toAddressKey`.
  */
-export function selectDemandingAlarm(
-  recipients: RawBuilder<unknown>,
-  { threadId, messageIds }: SendTarget,
-): RawBuilder<string | null> {
-  const others = sql`select r.email from (${recipients}) r
+export async function findDemandingAlarm(
+  db: Db,
+  inboxId: string,
+  { addresses, threadId, messageIds }: SendTarget & { addresses: readonly string[] },
+): Promise<string | null> {
+  const others = sql`select r.email from jsonb_array_elements_text(${JSON.stringify(addresses)}::jsonb) r(email)
     where split_part(split_part(r.email, '@', 1), '+', 1) || '@' || split_part(r.email, '@', -1)
       <> all (i.email || i.aliases)`;
-  return sql`case when ${AFTER_ALARM} = 'approval' then (
-    select a.message_id from (
-      select o.message_id, o.thread_id, o.addresses from injection_alarms o
-      where o.org_id = i.org_id and o.inbox_id = i.id and o.ends_at > now()
-      order by o.ends_at desc limit ${MAX_READ_ALARMS}) a
-    where a.thread_id = ${threadId}::text or a.message_id = ${anyOf(messageIds)}
-      or a.thread_id in (
-        select coalesce(t.merged_into_id, t.id) from messages f join threads t on t.id = f.thread_id
-        where f.id = ${anyOf(messageIds)} and f.inbox_id = i.id)
-      or exists (select from (${others}) r where a.addresses is null or r.email = any (a.addresses))
-      or exists ((${others}) except (
-        select lower(p.email) from (
-          select m.id from messages m where m.inbox_id = i.id and m.direction = 'outbound'
-          order by m.id desc limit ${RECENT_SENDS}) w
-        join message_recipients p on p.message_id = w.id
-        union all (${REMEMBERED_RECIPIENTS})))
-    limit 1) end`;
+  const alarm = await db
+    .selectFrom('inboxes as i')
+    .innerJoinLateral(
+      (eb) =>
+        eb
+          .selectFrom('injection_alarms as o')
+          .select(['o.message_id', 'o.thread_id', 'o.addresses'])
+          .whereRef('o.org_id', '=', 'i.org_id')
+          .whereRef('o.inbox_id', '=', 'i.id')
+          .where('o.ends_at', '>', sql<Date>`now()`)
+          .orderBy('o.ends_at', 'desc')
+          .limit(MAX_READ_ALARMS)
+          .as('a'),
+      (join) => join.onTrue(),
+    )
+    .select('a.message_id as messageId')
+    .where('i.id', '=', inboxId)
+    .where(
+      sql<boolean>`(a.thread_id = ${threadId}::text or a.message_id = ${anyOf(messageIds)}
+        or a.thread_id in (
+          select coalesce(t.merged_into_id, t.id) from messages f join threads t on t.id = f.thread_id
+          where f.id = ${anyOf(messageIds)} and f.inbox_id = i.id)
+        or exists (select from (${others}) r where a.addresses is null or r.email = any (a.addresses))
+        or exists ((${others}) except (
+          select lower(p.email) from (
+            select m.id from messages m where m.inbox_id = i.id and m.direction = 'outbound'
+            order by m.id desc limit ${RECENT_SENDS}) w
+          join message_recipients p on p.message_id = w.id
+          union all (${REMEMBERED_RECIPIENTS}))))`,
+    )
+    .limit(1)
+    .executeTakeFirst();
+  return alarm?.messageId ?? null;
 }
 
-/** SQL: whether an alarm of the inbox `i` is in force. `op` is the row of `organization_policies`, whose columns may be null. */
+/**
+ * SQL: whether an alarm of the inbox `i` is in force. One look at an index. `op` is the row of `organization_policies`, whose
+ * columns may be null.
+ */
 export const HAS_ALARM_IN_FORCE: RawBuilder<boolean> = sql`(${AFTER_ALARM} = 'approval' and exists (
   select from injection_alarms o where o.org_id = i.org_id and o.inbox_id = i.id and o.ends_at > now()))`;
 

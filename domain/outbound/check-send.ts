@@ -16,7 +16,7 @@ import type { OrganizationStatus } from '../identity/authentication.ts';
 import type { Scope, SendRefusal } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { rejectReceivedLabels } from '../messages/hidden-labels.ts';
-import { type SendTarget, selectDemandingAlarm } from '../messages/injection-alarms.ts';
+import { findDemandingAlarm, HAS_ALARM_IN_FORCE, type SendTarget } from '../messages/injection-alarms.ts';
 import { toAddressKey } from '../mime/mail-address.ts';
 import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
 import { countUnapprovedRecipients, selectRecipientViolations } from '../policies/recipient-policies.ts';
@@ -263,7 +263,8 @@ interface MessageToCheck extends Omit<SendTarget, 'messageIds'> {
 
 /**
  * Reads everything the send gate needs in one statement, because the gate runs twice for every message. The statement
- * is prepared, because planning it takes ten times as long as running it.
+ * is prepared, because planning it takes ten times as long as running it. Only while an alarm of the inbox is in force, a
+ * second one follows.
  *
  * @throws Error if the inbox does not exist.
  */
@@ -276,27 +277,27 @@ export async function readGateInput(
     inboxId,
     sender,
     threadId,
-    messageIds,
     recipientCount: recipients.length,
     recipients: JSON.stringify(recipients),
-    mentioned: JSON.stringify([...recipients, ...answersTo]),
   });
   if (!row) throw new Error(`Inbox ${inboxId} does not exist`);
-  return toGateInput(row);
+  const addresses = [...recipients, ...answersTo];
+  const demandingAlarm = row.hasAlarm
+    ? await findDemandingAlarm(db, inboxId, { addresses, threadId, messageIds })
+    : null;
+  return toGateInput({ ...row, demandingAlarm });
 }
 
-interface GateQuery extends SendTarget {
+interface GateQuery extends Pick<SendTarget, 'threadId'> {
   inboxId: string;
   sender: string | null;
   recipientCount: number;
   /** JSON of address keys. */
   recipients: string;
-  /** The same, and the addresses where the message asks for answers. */
-  mentioned: string;
 }
 
 const selectGateInput = compileOnce(
-  (db, { inboxId, sender, recipientCount, recipients, mentioned, threadId, messageIds }: GateQuery) => {
+  (db, { inboxId, sender, recipientCount, recipients, threadId }: GateQuery) => {
     const emails = selectEmails(recipients);
     return selectGateRow(db, emails, sql`coalesce(${sender}::text, i.email)`)
       .leftJoin('threads as t', (join) => join.on('t.id', '=', sql<string>`${threadId}`))
@@ -305,7 +306,7 @@ const selectGateInput = compileOnce(
         't.send_paused_until as threadPausedUntil',
         sql<number>`${recipientCount}::int`.as('recipientCount'),
         countUnapprovedRecipients(emails).as('unapprovedRecipients'),
-        selectDemandingAlarm(selectEmails(mentioned), { threadId, messageIds }).as('demandingAlarm'),
+        HAS_ALARM_IN_FORCE.as('hasAlarm'),
       ])
       .where('i.id', '=', inboxId)
       .modifyEnd(PREPARED);

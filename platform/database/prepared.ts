@@ -6,7 +6,8 @@ const MARK = '/* prepared */';
 /**
  * For `modifyEnd`: a statement that contains this comment is prepared. Each connection of PostgreSQL parses and plans it
  * once, instead of every time. Meant for statements that run once per message and take longer to plan than to run. Their
- * plan must suit every organization, and their text must not depend on values.
+ * plan must suit every organization, also when it is older than most of its rows: they look up few rows, by keys. Their text
+ * must not depend on values.
  */
 export const PREPARED = sql.raw(MARK);
 

@@ -13,10 +13,12 @@ export async function createIsolatedDatabase(name: string): Promise<Database> {
 }
 
 /** Creates a separate database, for tests that change what holds for the whole service. @param name as above. */
-export async function createDatabaseUrls(name: string): Promise<{ apiUrl: string; workerUrl: string }> {
-  const { apiUrl, workerUrl } = testStack().postgres;
+export async function createDatabaseUrls(
+  name: string,
+): Promise<{ ownerUrl: string; apiUrl: string; workerUrl: string }> {
+  const { ownerUrl, apiUrl, workerUrl } = testStack().postgres;
   await createEmptyDatabase(name);
   // Logins belong to the cluster and exist already.
   const within = (url: string) => Object.assign(new URL(url), { pathname: `/${name}` }).toString();
-  return { apiUrl: within(apiUrl), workerUrl: within(workerUrl) };
+  return { ownerUrl: within(ownerUrl), apiUrl: within(apiUrl), workerUrl: within(workerUrl) };
 }
