@@ -23,6 +23,7 @@ const tier = (suffix: string, needs?: string): NonNullable<Config['projects']>[n
 
 const config: Config = {
   projects: [tier('unit'), tier('api', 'start-database'), tier('workflow'), tier('e2e', 'start-service')],
+  reporters: ['<rootDir>/test/support/jest/reporter.mts', 'summary'],
   testTimeout: 60_000 * TIME_FACTOR,
   // Two for each of two processors, because many files wait (see the sequencer): with three workers in all, a quarter of the
   // processors' time was idle.
