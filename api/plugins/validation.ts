@@ -51,12 +51,21 @@ function rejectUnknownQueryParameters(app: FastifyInstance): void {
   });
 }
 
-function requestValidators(shared: readonly object[]): FastifySchemaCompiler<object> {
+/** Several apps of one process, as in tests, have the same ones, which compile each schema once. */
+const compilersOf = new WeakMap<readonly object[], Record<'strict' | 'query', Ajv>>();
+
+function createCompilers(shared: readonly object[]): Record<'strict' | 'query', Ajv> {
   const compilers = { strict: new Ajv(STRICT_OPTIONS), query: new Ajv(QUERY_OPTIONS) };
   for (const ajv of Object.values(compilers)) {
     ajvFormats.default(ajv, ['date-time']);
     for (const schema of shared) ajv.addSchema(schema);
   }
+  compilersOf.set(shared, compilers);
+  return compilers;
+}
+
+function requestValidators(shared: readonly object[]): FastifySchemaCompiler<object> {
+  const compilers = compilersOf.get(shared) ?? createCompilers(shared);
   return ({ schema, httpPart, method }) => {
     const ajv = httpPart === 'querystring' ? compilers.query : compilers.strict;
     const resolve: ResolveSchema = (reference) =>

@@ -5,7 +5,7 @@ import { createDatabaseUrls } from '../support/isolated-database.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { connect } from '../support/test-app.ts';
 
-const { ownerUrl, workerUrl } = await createDatabaseUrls('gate_plan');
+const { ownerUrl, workerUrl } = await createDatabaseUrls('alarm_plan');
 const owner = new pg.Client({ connectionString: ownerUrl });
 await owner.connect();
 afterAll(() => owner.end());
