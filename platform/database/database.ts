@@ -158,8 +158,6 @@ export function createDatabase({ url, poolSize }: DatabaseOptions): Database {
     connectionString: url,
     max: poolSize,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
-    // An idle connection keeps no process running.
-    allowExitOnIdle: true,
     application_name: 'agent-email',
     types: TYPES,
     // A statement need not wait for the answer of the one before, see `beginWithFirstStatement`.

@@ -23,7 +23,7 @@ test('a marked statement is prepared once for its connection', async () => {
     await db.selectFrom('organizations').select('name').where('id', '=', 'org_1').execute();
     const { rows } = await sql<Prepared>`
       select statement, (generic_plans + custom_plans)::int as calls from pg_prepared_statements
-      where statement ~ '^select "(tier|name)" from "organizations"'`.execute(db);
+      where statement like '%organizations%' order by statement`.execute(db);
     expect(rows).toEqual([
       { statement: expect.stringMatching(/^select "tier" .* \/\* prepared \*\/$/), calls: 3 },
     ]);

@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
 import { buildApp } from '../../api/app.ts';
@@ -206,24 +205,9 @@ export function testEnvironment(
   };
 }
 
-/**
- * The files of a Jest worker share connections. For a new one, PostgreSQL reads its catalogs and plans the prepared
- * statements again, which takes longer than most tests.
- */
 export function connect(url: string): Database {
-  const database = databases.get(url) ?? createDatabase({ url, poolSize: 10 });
-  databases.set(url, database);
-  return {
-    ...database,
-    /** Waits for the work in progress, so that it does not run beside the next file. */
-    async close() {
-      for (let usage = database.poolUsage(); usage.used + usage.waiting > 0; usage = database.poolUsage())
-        await pause(5);
-    },
-  };
+  return createDatabase({ url, poolSize: 10 });
 }
-
-const databases = new Map<string, Database>();
 
 /** Like the real outbox: records a command once its transaction has committed, and not if it rolls back. */
 export function recordingOutbox(): { outbox: Outbox; commands: OutboxCommand[] } {
