@@ -51,7 +51,7 @@ function rejectUnknownQueryParameters(app: FastifyInstance): void {
   });
 }
 
-/** Several apps of one process, as in tests, have the same ones, which compile each schema once. */
+/** By list of shared schemas: all apps of a process, of which the tests start many, compile each schema once. */
 const compilersOf = new WeakMap<readonly object[], Record<'strict' | 'query', Ajv>>();
 
 function createCompilers(shared: readonly object[]): Record<'strict' | 'query', Ajv> {

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { json } from '../../platform/database/json.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Scope } from '../identity/scope.ts';
@@ -93,8 +94,8 @@ export interface SendTarget {
  * in its thread and forwards of its messages, to addresses that its message brought in, and to addresses that the inbox never
  * wrote to. Addresses of the inbox itself are free, and so is a new address for which an approver waived approval.
  *
- * Not prepared: a plan from when the tables were small would compare each of thousands of messages with each recipient, and
- * take seconds.
+ * Not prepared: a plan from when the tables were small compares each of thousands of messages with all recipients of the
+ * service, which takes seconds.
  *
  * @param addresses to whom the message goes, and where it asks for answers, normalized by `toAddressKey`.
  */
@@ -103,7 +104,7 @@ export async function findDemandingAlarm(
   inboxId: string,
   { addresses, threadId, messageIds }: SendTarget & { addresses: readonly string[] },
 ): Promise<string | null> {
-  const others = sql`select r.email from jsonb_array_elements_text(${JSON.stringify(addresses)}::jsonb) r(email)
+  const others = sql`select r.email from jsonb_array_elements_text(${json(addresses)}) r(email)
     where split_part(split_part(r.email, '@', 1), '+', 1) || '@' || split_part(r.email, '@', -1)
       <> all (i.email || i.aliases)`;
   const alarm = await db
