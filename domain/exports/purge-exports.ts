@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import { DUE_NOW } from '../../platform/database/database-time.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Storage } from '../../platform/storage.ts';
 import {
@@ -28,7 +29,7 @@ export async function expireArchives(
   const now = sql<Date>`now()`;
   await db
     .updateTable('exports')
-    .set({ status: 'expired', expires_at: sql`least(expires_at, now())`, updated_at: now })
+    .set({ status: 'expired', expires_at: sql`least(expires_at, ${DUE_NOW})`, updated_at: now })
     .where('org_id', '=', organizationId)
     .where('created_at', '<', madeBefore)
     .where('status', '=', 'ready')
@@ -86,7 +87,7 @@ export async function purgeExports(
         db,
         releasing
           .selectFrom('deleted')
-          .select(['storage_key', 'org_id', sql<Date>`now()`.as('due_at')])
+          .select(['storage_key', 'org_id', DUE_NOW.as('due_at')])
           .distinct(),
       ),
     )

@@ -1,6 +1,7 @@
 import { type Expression, sql } from 'kysely';
 import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { DUE_NOW } from '../../platform/database/database-time.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { releaseObjects } from '../stored-objects/unclaimed-objects.ts';
 
@@ -8,7 +9,6 @@ import { releaseObjects } from '../stored-objects/unclaimed-objects.ts';
 const RETENTION_DAYS = 30;
 /** Maximum number of rows per sweep. */
 const BATCH_SIZE = 5_000;
-const NOW = sql<Date>`now()`;
 
 /**
  * Deletes receipts of applied reports, of duplicates and of discarded messages after 30 days. The next sweep deletes their
@@ -40,7 +40,7 @@ export async function deleteExpiredReceipts({ db }: Pick<Database, 'db'>): Promi
         deleting
           .selectFrom('deleted')
           .distinctOn('raw_key')
-          .select(['raw_key as storage_key', 'org_id', NOW.as('due_at')]),
+          .select(['raw_key as storage_key', 'org_id', DUE_NOW.as('due_at')]),
       ),
     )
     .selectFrom('deleted')
@@ -88,7 +88,7 @@ async function deleteReceipts(db: Db, ids: Expression<{ id: string }>): Promise<
         deleting
           .selectFrom('deleted')
           .distinct()
-          .select(['raw_key as storage_key', 'org_id', NOW.as('due_at')]),
+          .select(['raw_key as storage_key', 'org_id', DUE_NOW.as('due_at')]),
       ),
     )
     .selectFrom('deleted')

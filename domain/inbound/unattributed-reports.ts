@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
+import { DUE_NOW } from '../../platform/database/database-time.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
@@ -77,7 +78,7 @@ export async function deleteExpiredReports({ db }: Pick<Database, 'db'>): Promis
           .select([
             'raw_key as storage_key',
             sql<string | null>`null::text`.as('org_id'),
-            sql<Date>`now()`.as('due_at'),
+            DUE_NOW.as('due_at'),
           ]),
       ),
     )

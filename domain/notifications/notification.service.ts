@@ -1,6 +1,6 @@
-import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
+import { DUE_NOW } from '../../platform/database/database-time.ts';
 import { json } from '../../platform/database/json.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
@@ -73,7 +73,7 @@ async function notify<Name extends TemplateName>(
         template,
         params: json(params as Record<string, unknown>),
         dedupe_key: `${dedupeKey}/${userId}`,
-        next_attempt_at: sql<Date>`now()`,
+        next_attempt_at: DUE_NOW,
       })),
     )
     .onConflict((conflict) => conflict.column('dedupe_key').doNothing())

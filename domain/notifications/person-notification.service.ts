@@ -1,6 +1,6 @@
-import { sql } from 'kysely';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Transaction } from '../../platform/database/database.ts';
+import { DUE_NOW } from '../../platform/database/database-time.ts';
 import { json } from '../../platform/database/json.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
@@ -56,7 +56,7 @@ export function createPersonNotificationService({
           params: json(params as Record<string, unknown>),
           sealed_params: secrets ? secretBox.seal(JSON.stringify(secrets), sealContext(id)) : null,
           dedupe_key: dedupeKey ?? id,
-          next_attempt_at: sql<Date>`now()`,
+          next_attempt_at: DUE_NOW,
         })
         .onConflict((conflict) => conflict.column('dedupe_key').doNothing())
         .returning('id')

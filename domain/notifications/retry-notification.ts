@@ -1,5 +1,5 @@
-import { sql } from 'kysely';
 import type { Transaction } from '../../platform/database/database.ts';
+import { DUE_NOW } from '../../platform/database/database-time.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { linkExpiresAt } from './link-lifetimes.ts';
@@ -48,7 +48,7 @@ export async function retryNotification(
       status: 'pending',
       attempts: 0,
       generation,
-      next_attempt_at: sql<Date>`now()`,
+      next_attempt_at: DUE_NOW,
       reconciled_at: null,
     })
     .where('id', '=', id)

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
+import { DUE_NOW } from '../../platform/database/database-time.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { sweepObjects } from './sweep-objects.ts';
 
@@ -18,7 +19,7 @@ export async function sweepOrganizationObjects(
   // A purged organization has no upload in progress and no valid download link.
   await database.db
     .updateTable('unclaimed_objects')
-    .set({ due_at: sql`now()` })
+    .set({ due_at: DUE_NOW })
     .where('org_id', '=', organizationId)
     .where('due_at', '>', sql<Date>`now()`)
     .execute();

@@ -1,6 +1,7 @@
 import { type Expression, sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database, TenantScope } from '../../platform/database/database.ts';
+import { DUE_NOW } from '../../platform/database/database-time.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 
@@ -60,7 +61,7 @@ export const releaseObjects = (db: Db, rows: Expression<ReleasedObject>) =>
 export async function expediteDeletion(db: Db, storageKey: string): Promise<void> {
   await db
     .updateTable('unclaimed_objects')
-    .set({ due_at: new Date() })
+    .set({ due_at: DUE_NOW })
     .where('storage_key', '=', storageKey)
     .execute();
 }
@@ -72,7 +73,7 @@ export async function expediteDeletions(
 ): Promise<void> {
   await db
     .updateTable('unclaimed_objects')
-    .set({ due_at: sql`now()` })
+    .set({ due_at: DUE_NOW })
     .where('due_at', '>', sql<Date>`now()`)
     .where(sql<boolean>`storage_key in ${keys}`)
     .execute();

@@ -1,6 +1,7 @@
 import { type Expression, type SqlBool, sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
+import { DUE_NOW } from '../../platform/database/database-time.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -265,7 +266,7 @@ async function expedite(
 ): Promise<void> {
   await transaction.db
     .updateTable('webhook_deliveries')
-    .set({ next_attempt_at: sql`now()` })
+    .set({ next_attempt_at: DUE_NOW })
     .where('id', '=', anyOf(idsOf(waiting)))
     .execute();
   const args: [RetryNowOptions] = [{ isDue: true }];

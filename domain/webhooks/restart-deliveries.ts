@@ -1,6 +1,7 @@
 import { type Expression, sql } from 'kysely';
 import { anyLocked, anyOf } from '../../platform/database/any-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
+import { DUE_NOW } from '../../platform/database/database-time.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { PRIORITY } from '../../workflows/task-queues.contract.ts';
@@ -72,7 +73,7 @@ function restartRows(
     .set((eb) => ({
       status: sql`case when ${IS_HELD_BY_SUSPENSION} or ${waits} then 'held' else 'pending' end`,
       held_for: sql`case when ${IS_HELD_BY_SUSPENSION} then 'suspension' when ${waits} then 'endpoint_failing' end`,
-      next_attempt_at: sql`case when ${IS_HELD_BY_SUSPENSION} or ${waits} then null else now() end`,
+      next_attempt_at: sql`case when ${IS_HELD_BY_SUSPENSION} or ${waits} then null else ${DUE_NOW} end`,
       generation: eb('d.generation', '+', 1),
       prior_attempts: mode === 'release' ? PRIOR_ATTEMPTS_OF_RELEASED : PRIOR_ATTEMPTS,
       completed_at: null,
@@ -101,7 +102,7 @@ async function startReinstated(db: Db, held: readonly RestartedRow[]): Promise<R
     .innerJoin('organizations as o', 'o.id', 'v.org_id')
     .innerJoin('environments as n', 'n.id', 'v.env_id')
     .leftJoin('inboxes as i', 'i.id', 'v.inbox_id')
-    .set({ status: 'pending', held_for: null, next_attempt_at: sql`now()` })
+    .set({ status: 'pending', held_for: null, next_attempt_at: DUE_NOW })
     .whereRef('v.id', '=', 'd.event_id')
     .where('d.id', '=', anyOf(held.map(({ id }) => id)))
     .where(sql<boolean>`not ${IS_HELD_BY_SUSPENSION}`)

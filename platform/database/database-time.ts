@@ -8,3 +8,9 @@ export async function readDatabaseTime({ db }: Database): Promise<string> {
     .executeTakeFirstOrThrow(() => new Error('PostgreSQL returned no time'));
   return time;
 }
+
+/**
+ * For columns that say from when on a row is due. They keep milliseconds, and PostgreSQL rounds: with `now()` itself, a sweep
+ * right after the write may find nothing due for half a millisecond.
+ */
+export const DUE_NOW = sql<Date>`date_trunc('milliseconds', now())`;

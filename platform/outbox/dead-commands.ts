@@ -1,4 +1,5 @@
 import { type NotNull, sql } from 'kysely';
+import { DUE_NOW } from '../database/database-time.ts';
 import type { Db } from '../database/tables.ts';
 
 export interface DeadCommand {
@@ -69,7 +70,7 @@ export function retryDeadCommands(db: Db, id?: string): Promise<{ organizationId
     .forUpdate();
   return db
     .updateTable('outbox')
-    .set({ dead_at: null, attempts: 0, available_at: sql`now()` })
+    .set({ dead_at: null, attempts: 0, available_at: DUE_NOW })
     .where('id', 'in', dead)
     .returning('org_id as organizationId')
     .execute();

@@ -26,8 +26,21 @@ test('times in text of strangers are parsed by storableTime, so that none fails 
 });
 
 // Times are stored in milliseconds, so `now()` may be rounded up, and the row is due up to half a millisecond later.
-test('tests make rows due with a time that PostgreSQL does not round up', () => {
-  const roundedUp = /\b(?:\w*expires|due|send|available|next_\w+)_at = now\(\)(?!\s*[-+])/;
-  const files = globSync('test/**/*.ts').filter((file) => roundedUp.test(readFileSync(file, 'utf8')));
+test('rows are made due with a time that PostgreSQL does not round up', () => {
+  const column = String.raw`(?:\w*expires|due|send|available|next_\w+)_at`;
+  const inText = new RegExp(String.raw`\b${column} = now\(\)(?!\s*[-+])`);
+  const inQuery = new RegExp(String.raw`\b${column}: sql(?:<\w+>)?\`[^\`]*(?<![>=] )now\(\)(?!\s*[-+])`);
+  const asColumn = new RegExp(String.raw`\`now\(\)\`\.as\('${column}'\)`);
+  const isRoundedUp = (text: string) => [inText, inQuery, asColumn].some((pattern) => pattern.test(text));
+  const files = globSync('{test,domain,platform,activities,workers}/**/*.ts').filter((file) =>
+    isRoundedUp(readFileSync(file, 'utf8')),
+  );
   expect(files).toEqual([]);
+  // Split, since this file is read, too.
+  for (const [column, time] of [
+    ['update a set due_at', ' = now() where'],
+    ['due_at', ': sql`now()`'],
+    ['sql<Date>`now()`', ".as('due_at')"],
+  ] as const)
+    expect(isRoundedUp(column + time)).toBe(true);
 });

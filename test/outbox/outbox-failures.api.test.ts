@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { sql } from 'kysely';
 import { pino } from 'pino';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -109,6 +110,24 @@ test('a dead command is retried by the command for operators', async () => {
   expect(await outbox.sweep(10)).toBe(1);
   expect(started).toHaveLength(1);
   expect([await rows(), await listDeadCommands(database.db)]).toEqual([[], []]);
+});
+
+test('a retried command is due at once', async () => {
+  const { outbox, enqueue } = arrange();
+  await enqueue();
+  await outbox.drain();
+  // The column keeps milliseconds: a time that is rounded up would not be due yet in some of the rounds.
+  for (let round = 0; round < 50; round += 1) {
+    await database.db.updateTable('outbox').set({ dead_at: new Date() }).execute();
+    const [{ isDue } = { isDue: false }] = await database.transaction(
+      { organizationId: ORGANIZATION },
+      async ({ db }) => {
+        await retryDeadCommands(db);
+        return db.selectFrom('outbox').select(sql<boolean>`available_at <= now()`.as('isDue')).execute();
+      },
+    );
+    expect(isDue).toBe(true);
+  }
 });
 
 test('the trace of a request continues in the workflow that a sweep starts later', async () => {
