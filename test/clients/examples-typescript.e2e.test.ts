@@ -7,6 +7,7 @@ import { AgentEmail } from '../../clients/typescript/src/index.ts';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { apiClient } from '../support/client.ts';
+import { COMPILED_MODULES } from '../support/compiled-modules.ts';
 import { eventually } from '../support/eventually.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { sharedService } from '../support/service.ts';
@@ -43,6 +44,7 @@ interface Program {
 function start(file: string, variables: Record<string, string> = {}): Program {
   const child = spawn(process.execPath, ['--conditions=agent-email-source', resolve('examples', file)], {
     env: {
+      ...COMPILED_MODULES,
       PATH: process.env.PATH,
       AGENT_EMAIL_API_KEY: token,
       AGENT_EMAIL_BASE_URL: service.base_url,

@@ -13,6 +13,7 @@ import { type S3Server, startS3 } from '../../dev/stack/s3.ts';
 import { startTemporal, type TemporalServer } from '../../dev/stack/temporal.ts';
 import { findTemporalCli } from '../../dev/stack/temporal-binaries.ts';
 import { waitUntil } from '../../dev/stack/wait.ts';
+import { COMPILED_MODULES } from '../support/compiled-modules.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ComposeService, interpolate, ourServices, readComposeFile } from './compose-file.ts';
 
@@ -89,7 +90,7 @@ afterAll(async () => {
 
 interface Start {
   script: string;
-  environment: Record<string, string>;
+  environment: NodeJS.ProcessEnv;
   /** The health check with the local ports. */
   probe: string[];
 }
@@ -115,7 +116,7 @@ async function startOf({ command = [], environment = {}, healthcheck }: ComposeS
   });
   return {
     script: join(ROOT, command[1] ?? ''),
-    environment: { PATH: process.env.PATH ?? '', ...values, ...hidden },
+    environment: { ...COMPILED_MODULES, PATH: process.env.PATH ?? '', ...values, ...hidden },
     probe,
   };
 }

@@ -11,6 +11,7 @@ import pg from 'pg';
 import type { FirstRun } from '../../dev/first-run.ts';
 import { freePortVariables, readDevSettings, requiredPorts } from '../../dev/settings.ts';
 import { commandLine } from '../../dev/stack/child-process.ts';
+import { COMPILED_MODULES } from '../support/compiled-modules.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectWithin } from '../support/expect-within.ts';
 
@@ -85,6 +86,7 @@ beforeAll(async () => {
   // The user PostgreSQL runs as under root cannot enter a folder made by mkdtemp.
   if (process.getuid?.() === 0) await run('chmod', ['755', resolve(dataDir, '..')]);
   environment = {
+    ...COMPILED_MODULES,
     ...(await freePortVariables()),
     PATH: process.env.PATH,
     HOME: process.env.HOME,

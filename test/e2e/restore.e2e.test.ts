@@ -13,6 +13,7 @@ import { findTemporalCli } from '../../dev/stack/temporal-binaries.ts';
 import { RECONCILE_SCHEDULE_ID } from '../../workflows/maintenance/reconcile.contract.ts';
 import { RESOLVE_AMBIGUOUS, RETRY_SEND_NOW } from '../../workflows/outbound/send-message.contract.ts';
 import { apiClient, type Call } from '../support/client.ts';
+import { COMPILED_MODULES } from '../support/compiled-modules.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
 import { findPostgresTools } from '../support/postgres-tools.ts';
@@ -76,7 +77,7 @@ const copiesFor = (recipient: string) =>
 function run(script: string, args: string[], environment: Record<string, string>): SpawnSyncReturns<string> {
   return spawnSync(process.execPath, [script, ...args], {
     cwd: ROOT,
-    env: { ...settings(), PATH: path ?? '', ...environment },
+    env: { ...COMPILED_MODULES, ...settings(), PATH: path ?? '', ...environment },
     encoding: 'utf8',
   });
 }
@@ -254,7 +255,11 @@ testWithTools(
     const child = spawn(
       process.execPath,
       ['workers/backup/restore.ts', ...restoreArguments(backup, 'own-objects')],
-      { cwd: ROOT, env: { ...settings(), PATH: path ?? '', ...own }, stdio: ['ignore', 'ignore', 'inherit'] },
+      {
+        cwd: ROOT,
+        env: { ...COMPILED_MODULES, ...settings(), PATH: path ?? '', ...own },
+        stdio: ['ignore', 'ignore', 'inherit'],
+      },
     );
     const ended = once(child, 'exit');
     const storageOf = () => query(ownerUrl, 'select restored_to, storage from restores').catch(() => []);

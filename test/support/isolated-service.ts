@@ -6,6 +6,7 @@ import { parseEnv } from 'node:util';
 import { freePortVariables } from '../../dev/settings.ts';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { type Config, loadConfig } from '../../platform/config.ts';
+import { COMPILED_MODULES } from './compiled-modules.ts';
 
 const ROOT = resolve(import.meta.dirname, '..', '..');
 const READY_TIMEOUT_MS = 180_000;
@@ -146,7 +147,7 @@ function run(args: string[], environment: NodeJS.ProcessEnv, log?: string): Chil
   try {
     return spawn(process.execPath, args, {
       cwd: ROOT,
-      env: { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...environment },
+      env: { ...COMPILED_MODULES, ...environment },
       stdio: ['ignore', output ?? 'ignore', output ?? 'inherit'],
     });
   } finally {
