@@ -25,9 +25,8 @@ const config: Config = {
   projects: [tier('unit'), tier('api', 'start-database'), tier('workflow'), tier('e2e', 'start-service')],
   reporters: ['<rootDir>/test/support/jest/reporter.mts', 'summary'],
   testTimeout: 60_000 * TIME_FACTOR,
-  // Two for each of two processors, because many files wait (see the sequencer): with three workers in all, a quarter of the
-  // processors' time was idle.
-  maxWorkers: 4,
+  // Five for two processors, because many files wait (see the sequencer): with four, a tenth of the processors' time was idle.
+  maxWorkers: 5,
   testSequencer: '<rootDir>/test/support/test-sequencer.mts',
   // A worker that keeps more than this is replaced, before garbage collection slows it. The next one loads and compiles all
   // modules again, so this is far above what the heap grows to between two collections.

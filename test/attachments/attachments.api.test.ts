@@ -64,6 +64,9 @@ const bytesAt = async (key: string) => buffer(await app.storage.getStream(key));
 const isGone = (key: string) =>
   expect(app.storage.getStream(key)).rejects.toMatchObject({ failure: 'missing' });
 
+const sweepOwn = (storage: Parameters<typeof sweepObjects>[1] = app.storage) =>
+  sweepObjects(app.worker, storage, organization.organizationId);
+
 /** Runs the maintenance sweep as if these uploads were a day old. */
 async function sweepADayLater(): Promise<void> {
   const { organizationId } = organization;
@@ -83,7 +86,7 @@ async function sweepADayLater(): Promise<void> {
     .set({ due_at: new Date(0) })
     .where('org_id', '=', organizationId)
     .execute();
-  await sweepObjects(app.worker, app.storage);
+  await sweepOwn();
 }
 
 describe('uploads', () => {
@@ -548,7 +551,7 @@ describe('the sweep', () => {
     const recentUploadId = await uploaded('young');
     const [{ storageKey } = { storageKey: '' }] = await rowsOf({ id: recentUploadId });
     await deleteUnusedUploads(app.worker);
-    await sweepObjects(app.worker, app.storage);
+    await sweepOwn();
     expect((await bytesAt(storageKey)).toString()).toBe('young');
     await sweepADayLater();
     expectProblem(await call(`/attachments/${recentUploadId}`), 'not_found');
@@ -561,10 +564,10 @@ describe('the sweep', () => {
     const [{ storageKey } = { storageKey: '' }] = await rowsOf({ id });
     await app.worker.db.deleteFrom('attachments').where('id', '=', id).execute();
     const dead = { deleteMany: () => Promise.reject(new Error('killed')) };
-    await expect(sweepObjects(app.worker, dead)).rejects.toThrow('killed');
+    await expect(sweepOwn(dead)).rejects.toThrow('killed');
     expect(await entryOf(storageKey)).toMatchObject({ deleting: true });
     expect((await bytesAt(storageKey)).toString()).toBe('half');
-    await sweepObjects(app.worker, app.storage);
+    await sweepOwn();
     await isGone(storageKey);
   });
 

@@ -478,7 +478,7 @@ describe('an export without a run', () => {
         [key],
       ),
     );
-    await sweepObjects(app.worker, app.storage);
+    await sweepObjects(app.worker, app.storage, ready.organization.organizationId);
     expect(await app.storage.sizeOf(key)).toBeUndefined();
   });
 });

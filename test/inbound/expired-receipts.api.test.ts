@@ -9,9 +9,10 @@ import { columnsOf } from '../../platform/database/columns-of.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { countRows, query } from '../support/query.ts';
-import { useWorkerDatabase } from '../support/resources.ts';
+import { useIsolatedDatabase } from '../support/resources.ts';
 
-const database = useWorkerDatabase();
+// Not the shared one: what this file deletes may belong to any organization.
+const database = useIsolatedDatabase('expired_receipts');
 
 const DAY_MS = 24 * 3_600_000;
 const daysAgo = (days: number) => new Date(Date.now() - days * DAY_MS);
@@ -35,7 +36,7 @@ const age = (ids: string[]) =>
     .set({ processed_at: daysAgo(31) })
     .where('id', '=', anyOf(ids))
     .execute();
-/** The sweep also deletes entries of other tests, which have no objects in this storage. */
+/** This storage has no objects. */
 const sweep = () => sweepObjects(database, { deleteMany: async () => undefined });
 
 const report = (to: string) =>
