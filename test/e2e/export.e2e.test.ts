@@ -15,7 +15,7 @@ jest.setTimeout(300_000);
 /** Temporal notices a dead worker after the heartbeat timeout of half a minute. */
 const TIMEOUT_MS = 200_000;
 const MEBIBYTE = 1024 * 1024;
-const MESSAGES = 50;
+const MESSAGES = 90;
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-email-export-e2e-'));
 const own = useIsolatedOrganization();
