@@ -2,12 +2,17 @@ import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '..');
 /** The Python client. */
 export const PYTHON_CLIENT = join(ROOT, 'clients/python');
+/** For all clones of the repository: what takes a minute to install is installed once. */
+const CACHE = join(homedir(), '.cache/agent-email');
+/** Of mypy, which otherwise reads all packages again. */
+export const MYPY_CACHE = join(CACHE, 'python-mypy');
 const REQUIREMENTS = join(PYTHON_CLIENT, 'requirements-test.txt');
 const IS_NEW_ENOUGH = 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))';
 
@@ -26,7 +31,7 @@ export function findPython(): string | null {
 }
 
 /**
- * The Python of a virtual environment in .cache that has what the tests and builds of the client need, in the versions of
+ * The Python of a virtual environment in ~/.cache/agent-email that has what the tests and builds of the client need, in the versions of
  * requirements-test.txt. Takes a minute the first time.
  *
  * @throws Error if the packages cannot be installed.
@@ -34,10 +39,10 @@ export function findPython(): string | null {
 export async function preparePython(python: string): Promise<string> {
   const version = execFileSync(python, ['--version'], { encoding: 'utf8' });
   const wanted = createHash('sha256').update(readFileSync(REQUIREMENTS)).update(version).digest('hex');
-  const folder = join(ROOT, '.cache', `python-${wanted.slice(0, 16)}`);
+  const folder = join(CACHE, `python-${wanted.slice(0, 16)}`);
   const program = join(folder, 'bin/python');
   if (existsSync(program)) return program;
-  await mkdir(join(ROOT, '.cache'), { recursive: true });
+  await mkdir(CACHE, { recursive: true });
   // Test files run side by side: each makes its own, and the first one stays. `python -m` works in a moved environment.
   const own = `${folder}.${process.pid}`;
   try {

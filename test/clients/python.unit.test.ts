@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { NAVIGATION } from '../../dev/docs/navigation.ts';
 import { readOpenApiDocuments } from '../../dev/openapi/documents.ts';
-import { findPython, PYTHON_CLIENT, preparePython } from '../../dev/python-environment.ts';
+import { findPython, MYPY_CACHE, PYTHON_CLIENT, preparePython } from '../../dev/python-environment.ts';
 
 // The first run installs the packages, and mypy reads all of them.
 jest.setTimeout(900_000);
@@ -17,9 +17,7 @@ const describeIfInstalled = interpreter === null ? describe.skip : describe;
 if (interpreter === null)
   console.warn('Python 3.10 or newer with venv is not installed: the Python client is not tested');
 
-const CACHE = resolve('.cache/python-mypy');
-mkdirSync(CACHE, { recursive: true });
-const MYPY = ['-m', 'mypy', '--strict', '--python-version', '3.10', '--cache-dir', CACHE];
+const MYPY = ['-m', 'mypy', '--strict', '--python-version', '3.10', '--cache-dir', MYPY_CACHE];
 const folder = mkdtempSync(join(tmpdir(), 'agent-email-python-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

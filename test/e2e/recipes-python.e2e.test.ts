@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { findPython, PYTHON_CLIENT, preparePython } from '../../dev/python-environment.ts';
+import { findPython, MYPY_CACHE, PYTHON_CLIENT, preparePython } from '../../dev/python-environment.ts';
 import { testSamples } from '../support/recipe-samples.ts';
 
 jest.setTimeout(120_000);
@@ -37,7 +37,7 @@ describeIfInstalled('the recipes in Python', () => {
   });
 
   test('the types of the samples are right', () => {
-    const args = ['-m', 'mypy', '--strict', '--cache-dir', resolve('.cache/python-mypy'), program];
+    const args = ['-m', 'mypy', '--strict', '--cache-dir', MYPY_CACHE, program];
     const env = { ...process.env, MYPYPATH: `${CLIENT}:${SUPPORT}` };
     expect(execFileSync(python, args, { encoding: 'utf8', env })).toContain('Success');
   });
