@@ -31,8 +31,8 @@ export function findPython(): string | null {
 }
 
 /**
- * The Python of a virtual environment in ~/.cache/agent-email that has what the tests and builds of the client need, in the versions of
- * requirements-test.txt. Takes a minute the first time.
+ * The Python of a virtual environment in ~/.cache/agent-email that has what the tests and builds of the client need, in the
+ * versions of requirements-test.txt. Takes a minute the first time.
  *
  * @throws Error if the packages cannot be installed.
  */
