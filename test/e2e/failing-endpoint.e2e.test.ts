@@ -116,7 +116,7 @@ test('a dead endpoint keeps one open run, a healthy one beside it gets its event
 test('a worker killed between two batches of a release loses no delivery', async () => {
   const inbox = (await call('POST', '/inboxes', {})).body;
   const { receiver, endpointId } = await arrangeReceiver(inbox.id, 204);
-  const BACKLOG = RELEASE_BATCH_SIZE + 50;
+  const BACKLOG = 2 * RELEASE_BATCH_SIZE + 50;
   const ids = await insertBacklog(endpointId, inbox.id, BACKLOG);
   // No run exists: the reconciler starts the probe.
   await new Client({ connection: temporal }).schedule.getHandle(RECONCILE_SCHEDULE_ID).trigger();
