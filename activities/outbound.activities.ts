@@ -4,7 +4,7 @@ import type { EventService } from '../domain/events/event.service.ts';
 import { cancelOpenRecipients } from '../domain/outbound/cancel-send.ts';
 import type { SendState } from '../domain/outbound/message-status.ts';
 import { readSettledState, recordSend, resolveAmbiguity } from '../domain/outbound/outcome.service.ts';
-import { type PreparedSend, prepareSend } from '../domain/outbound/prepare-send.ts';
+import { prepareSend } from '../domain/outbound/prepare-send.ts';
 import { type StoppedSend, stopSend } from '../domain/outbound/stop-send.ts';
 import { type TransmissionOptions, transmitMessage } from '../domain/outbound/transmit-message.ts';
 import type { AmbiguityDecision, NotTransmitted } from '../workflows/outbound/send-message.contract.ts';
@@ -30,8 +30,11 @@ export function createOutboundActivities(options: OutboundActivityOptions) {
 
   return {
     /** Runs the send gate before `transmitMessage` does, for runs of older versions. */
-    prepareSend: ({ messageId }: { messageId: string }): Promise<PreparedSend> =>
-      withApplicationFailures(() => prepareSend(database, events, messageId)),
+    prepareSend: ({ messageId }: { messageId: string }): Promise<'proceed' | NotTransmitted> =>
+      withApplicationFailures(async () => {
+        const prepared = await prepareSend(database, events, messageId);
+        return prepared === 'allowed' ? 'proceed' : prepared;
+      }),
 
     /**
      * Runs the send gate, transmits the message to the relay, one SMTP transaction per recipient, and then records the results,
@@ -51,8 +54,9 @@ export function createOutboundActivities(options: OutboundActivityOptions) {
         const prepared = await prepareSend(database, events, messageId);
         // An earlier attempt may have sent the message, and then lost its connection to Temporal.
         if (prepared === 'finished' && retryOf) return await readSettledState(database, messageId);
-        if (prepared !== 'proceed') return prepared;
-        const end = await transmitMessage(options, messageId, () => cancellationSignal.aborted, retryOf);
+        if (prepared === 'finished' || prepared === 'held') return prepared;
+        const step = { retryOf, marksSending: prepared === 'allowed' };
+        const end = await transmitMessage(options, messageId, () => cancellationSignal.aborted, step);
         // A worker that shuts down leaves the remaining recipients to the next attempt, on another worker.
         if (end === 'interrupted') cancellationSignal.throwIfAborted();
         try {

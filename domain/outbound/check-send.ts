@@ -24,6 +24,7 @@ import { HAS_ABUSE_SUSPENSION } from '../suspensions/abuse-suspension.ts';
 import { isSwitchedOff } from '../toggles/toggles.ts';
 import { endOfDay } from '../usage/periods.ts';
 import { findAnswerAddresses } from './answer-addresses.ts';
+import { IS_UNSENT } from './held-sends.ts';
 import type { OutboundContent } from './outbound-content.ts';
 import { type RefusedSend, recordRefusedSend } from './send-events.ts';
 import { findRefusal, type GateInput, type Refusal, toRefusalError } from './send-gate.ts';
@@ -320,10 +321,21 @@ const selectEmails = (keys: string): RawBuilder<unknown> =>
 const UNSENT_RECIPIENTS = sql`select distinct lower(p.email) as email from message_recipients p
     where p.message_id = m.id and p.status in ('pending', 'deferred')`;
 
-/** Reads the gate input for the unsent recipients of a message. Returns null if the message does not exist. */
-export async function readGateInputOfMessage(db: Db, messageId: string): Promise<GateInput | null> {
+/**
+ * Reads the gate input for the unsent recipients of a message, and whether the message itself allows a transmission.
+ *
+ * @returns null if the message does not exist.
+ */
+export async function readGateInputOfMessage(
+  db: Db,
+  messageId: string,
+): Promise<(GateInput & { isUnsent: boolean }) | null> {
   const [row] = await selectGateInputOfMessage(db, { messageId });
-  return row ? toGateInput({ ...row, unapprovedRecipients: 0, demandingAlarm: null }) : null;
+  if (!row) return null;
+  return {
+    ...toGateInput({ ...row, unapprovedRecipients: 0, demandingAlarm: null }),
+    isUnsent: row.isUnsent,
+  };
 }
 
 const selectGateInputOfMessage = compileOnce((db, { messageId }: { messageId: string }) =>
@@ -336,6 +348,7 @@ const selectGateInputOfMessage = compileOnce((db, { messageId }: { messageId: st
       sql<number>`(select count(*)::int from message_recipients p where p.message_id = m.id)`.as(
         'recipientCount',
       ),
+      IS_UNSENT.as('isUnsent'),
     ])
     .where('m.id', '=', messageId)
     .modifyEnd(PREPARED),

@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -22,8 +22,14 @@ const HELD_DETAILS = [HELD_DETAIL, SWITCHED_OFF_DETAIL];
 export const isHeldDetail = (statusDetail: string | null): boolean =>
   statusDetail !== null && HELD_DETAILS.includes(statusDetail);
 
+const isHeldIn = (detail: RawBuilder<unknown>) =>
+  sql<boolean>`coalesce(${detail} in (${sql.join(HELD_DETAILS)}), false)`;
+
 /** SQL: whether a message is held. */
-export const IS_HELD = sql<boolean>`coalesce(status_detail in (${sql.join(HELD_DETAILS)}), false)`;
+export const IS_HELD = isHeldIn(sql`status_detail`);
+
+/** SQL: whether the message `m` is to be sent if the gate allows it. It is not if it is settled or held, or waits for a decision. */
+export const IS_UNSENT = sql<boolean>`m.status in ('queued', 'deferred', 'sending') and not ${isHeldIn(sql`m.status_detail`)}`;
 
 /** SQL: no suspension affects the inbox of the row `held`, and its organization is open. */
 export const IS_REINSTATED = sql<boolean>`exists (

@@ -1,13 +1,10 @@
-import { sql } from 'kysely';
-import { compileOnce } from '../../platform/database/compile-once.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { NotTransmitted } from '../../workflows/outbound/send-message.contract.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { MessageStatus } from '../messages/message.entity.ts';
 import { readGateInputOfMessage } from './check-send.ts';
-import { HELD_DETAIL, IS_HELD, SWITCHED_OFF_DETAIL } from './held-sends.ts';
+import { HELD_DETAIL, SWITCHED_OFF_DETAIL } from './held-sends.ts';
 import { isSettled, isUnsettled } from './message-status.ts';
 import {
   findUnsentRecipients,
@@ -21,46 +18,34 @@ import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './
 import { findRefusal, findSuppressedRecipients, type GateInput, isHeld } from './send-gate.ts';
 import { rejectUnsent } from './stop-send.ts';
 
-export type PreparedSend = 'proceed' | NotTransmitted;
+/**
+ * `allowed`: the gate passed, and the first attempt marks the message `sending`. `proceed`: the message is `sending`, or nothing may be
+ * sent, but an attempt may have an unknown outcome.
+ */
+export type PreparedSend = 'allowed' | 'proceed' | NotTransmitted;
 
 /**
- * Runs the send gate and marks the message `sending`. A refusal is recorded with its event in the same transaction.
+ * Runs the send gate. Usually that takes one statement: the gate finds no refusal, and the first attempt checks again, under its lock,
+ * that the message is unsent. Otherwise a refusal is recorded with its event in one transaction.
  *
- * @returns `proceed` if there is something to transmit or an unknown outcome to wait for, `finished` if there is nothing more
- * to send, `held` while the organization, environment or inbox is suspended for a reason other than abuse, the organization is
- * closed, or sending is switched off.
+ * @returns `finished` if there is nothing more to send, `held` while the organization, environment or inbox is suspended for a reason
+ * other than abuse, the organization is closed, or sending is switched off.
  */
 export async function prepareSend(
   database: Database,
   events: EventService,
   messageId: string,
 ): Promise<PreparedSend> {
-  if (await prepareWithoutLock(database, messageId)) return 'proceed';
+  const gateInput = await readGateInputOfMessage(database.db, messageId);
+  if (gateInput && isAllowed(gateInput)) return 'allowed';
   return database.systemTransaction((transaction) => prepareWithLock(transaction, events, messageId));
 }
 
-/**
- * Handles the usual case in two statements and without a lock: the gate finds no refusal, and the message is still
- * unsent.
- */
-async function prepareWithoutLock({ db }: Database, messageId: string): Promise<boolean> {
-  const gateInput = await readGateInputOfMessage(db, messageId);
-  if (!gateInput || gateInput.isSwitchedOff || findRefusal(gateInput)) return false;
-  if (findSuppressedRecipients(gateInput).length > 0) return false;
-  return (await markSending(db, { messageId })).length > 0;
-}
-
-const markSending = compileOnce((db, { messageId }: { messageId: string }) =>
-  db
-    .updateTable('messages')
-    .set({ status: 'sending', status_detail: null, updated_at: sql`now()` })
-    .where('id', '=', messageId)
-    .where('status', 'in', ['queued', 'deferred', 'sending'])
-    // Held in the meantime, by another worker.
-    .where((eb) => eb.not(IS_HELD))
-    .returning('id')
-    .modifyEnd(PREPARED),
-);
+const isAllowed = (gateInput: GateInput & { isUnsent: boolean }): boolean =>
+  gateInput.isUnsent &&
+  !gateInput.isSwitchedOff &&
+  findRefusal(gateInput) === null &&
+  findSuppressedRecipients(gateInput).length === 0;
 
 async function prepareWithLock(
   transaction: Transaction,

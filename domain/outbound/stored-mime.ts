@@ -1,8 +1,8 @@
 import { pipeline, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { sql } from 'kysely';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { StorageError } from '../../platform/storage-error.ts';
@@ -87,16 +87,19 @@ export async function ensureMimeStored(
   return { rawKey, isKeySaved: false, ...stored };
 }
 
-/** Builds the update that gives a message the key of its stored MIME message. */
-export const saveRawKey = (
-  db: Pick<Db, 'updateTable'>,
-  { messageId, rawKey, sizeBytes }: { messageId: string; rawKey: string; sizeBytes: number },
-) =>
-  db
-    .updateTable('messages')
-    .set({ raw_key: rawKey, size_bytes: sizeBytes })
-    .where('id', '=', messageId)
-    .where('raw_key', 'is', null);
+/** Changes that give a message the key of its stored MIME message, unless it has one. */
+export const withRawKey = (rawKey: string, sizeBytes: number) => ({
+  raw_key: sql<string>`coalesce(raw_key, ${rawKey}::text)`,
+  size_bytes: sql<number>`case when raw_key is null then ${sizeBytes}::int else size_bytes end`,
+});
+
+export async function saveRawKey(
+  { db }: Database,
+  messageId: string,
+  { rawKey, sizeBytes }: StoredMime,
+): Promise<void> {
+  await db.updateTable('messages').set(withRawKey(rawKey, sizeBytes)).where('id', '=', messageId).execute();
+}
 
 interface SubmittedMime {
   message: OutgoingMessage;

@@ -17,6 +17,7 @@ import type { Storage } from '../../platform/storage.ts';
 import { withRecipientToken } from '../delivery-reports/report-token.ts';
 import type { DkimKeys } from '../domains/dkim-keys.ts';
 import type { Message, MessageStatus, Recipient } from '../messages/message.entity.ts';
+import { IS_UNSENT } from './held-sends.ts';
 import { isSettled } from './message-status.ts';
 import { abandonAttempts, type OutcomeService, recordSend } from './outcome.service.ts';
 import type { SendAttempt, SendAttemptState, SimulatedOutcome } from './send-attempt.entity.ts';
@@ -26,6 +27,7 @@ import {
   type OutgoingMessage,
   type StoredMime,
   saveRawKey,
+  withRawKey,
 } from './stored-mime.ts';
 
 export interface TransmissionOptions {
@@ -40,14 +42,22 @@ export interface TransmissionOptions {
   outcomes: OutcomeService;
 }
 
+export interface TransmissionStep {
+  /**
+   * When the step began of which this is a retry. Recipients that it deferred since are not tried again: their delay has not
+   * passed.
+   */
+  retryOf?: Date | undefined;
+  /** The first attempt marks the message `sending`. Otherwise nothing is sent unless the message is `sending`. */
+  marksSending?: boolean | undefined;
+}
+
 /**
  * Runs one SMTP transaction per unsettled recipient. An attempt row is committed before each transaction, and its result
  * afterwards. An open row means that a worker crashed in between: it becomes `ambiguous`, and the message is not sent
  * twice.
  *
  * @param isAborted checked before each recipient.
- * @param retryOf when the step began of which this is a retry. Recipients that it deferred since are not tried again: their
- * delay has not passed.
  * @returns `interrupted` if it ended the loop before the last recipient.
  * @throws AppError `unavailable` until a restored database is reconciled.
  * @throws UnsendableMessageError if no message can be built from the stored data.
@@ -56,7 +66,7 @@ export async function transmitMessage(
   options: TransmissionOptions,
   messageId: string,
   isAborted: () => boolean,
-  retryOf?: Date,
+  { retryOf, marksSending }: TransmissionStep = {},
 ): Promise<'done' | 'interrupted'> {
   const { database, storage, returnPaths, outcomes, dkimKeys } = options;
   const loaded = await loadTransmission(database, messageId);
@@ -69,13 +79,16 @@ export async function transmitMessage(
   const openRaw = createRawSource(storage, stored);
   const { simulator, mailTransport } = options;
   let unsaved = stored.isKeySaved ? undefined : stored;
+  let mustMark = marksSending;
   let isInterrupted = false;
   for (const recipient of recipients) {
     if (isSettled(recipient.status)) continue;
     isInterrupted = isAborted();
     if (isInterrupted) break;
-    const attempt = await beginAttempt(database, message, recipient.position, { retryOf, raw: unsaved });
+    const step = { retryOf, marksSending: mustMark, raw: unsaved };
+    const attempt = await beginAttempt(database, message, recipient.position, step);
     if (!attempt) continue;
+    mustMark = false;
     unsaved = undefined;
     const transport = sandbox || simulator.isSimulatorAddress(recipient.email) ? simulator : mailTransport;
     const sender = returnPaths.create(message.id, recipient.position);
@@ -89,7 +102,7 @@ export async function transmitMessage(
     if ((await settleAttempt(database, attempt, result)) === 'corrected')
       await recordSend(database, outcomes, message.id);
   }
-  if (unsaved) await saveRawKey(database.db, { ...unsaved, messageId }).execute();
+  if (unsaved) await saveRawKey(database, messageId, unsaved);
   return isInterrupted ? 'interrupted' : 'done';
 }
 
@@ -156,26 +169,30 @@ const MAX_RESPONSE_CHARACTERS = 1_000;
 const MAX_SETTLE_TRIES = 120;
 const SETTLE_PAUSE_MS = 1_000;
 
+interface AttemptOptions extends TransmissionStep {
+  /** The stored MIME message, if the message's row does not have its key yet. The attempt's statement saves it. */
+  raw?: StoredMime | undefined;
+}
+
 /**
- * Commits the `attempting` row in one statement, under the message's lock: a message that is canceled in the meantime
- * is no longer `sending` when the lock is granted. Two concurrent calls get the same number, and the primary key allows
- * only one of them.
+ * Commits the `attempting` row in one statement, under the message's lock: the status of a message that is canceled in the
+ * meantime is read again when the lock is granted. Two concurrent calls get the same number, and the primary key allows only
+ * one of them.
  *
- * @param retryOf see {@link transmitMessage}.
- * @param raw the stored MIME message, if the message's row does not have its key yet. The attempt's statement saves it.
- * @returns null if nothing may be sent: the message is no longer `sending`, the recipient was canceled, or the last attempt
+ * @returns null if nothing may be sent: the message is no longer unsent, the recipient was canceled, or the last attempt
  * does not allow another one. An open attempt belongs to a crashed worker and becomes `ambiguous`.
  */
 export async function beginAttempt(
   { db }: Database,
   { id: messageId }: Pick<Message, 'id'>,
   position: number,
-  { retryOf, raw }: { retryOf?: Date | undefined; raw?: StoredMime | undefined } = {},
+  { retryOf, marksSending = false, raw }: AttemptOptions = {},
 ): Promise<AttemptKey | null> {
   const [begun] = await insertAttempt(db, {
     messageId,
     position,
     retryOf: retryOf ?? null,
+    marksSending,
     rawKey: raw?.rawKey,
     sizeBytes: raw?.sizeBytes,
   });
@@ -186,70 +203,80 @@ export async function beginAttempt(
 
 interface BegunAttempt extends Omit<AttemptKey, 'number'> {
   retryOf: Date | null;
+  marksSending: boolean;
   rawKey: string | undefined;
   sizeBytes: number | undefined;
 }
 
-const insertAttempt = compileOnce((db, values: BegunAttempt) => {
-  const { messageId, position, retryOf, rawKey, sizeBytes } = values;
-  const locked = db.with('sending', (query) =>
-    query
-      .selectFrom('messages as m')
-      .innerJoin('message_recipients as r', 'r.message_id', 'm.id')
-      .select(['m.id', 'm.org_id'])
-      .where('m.id', '=', messageId)
-      .where('m.status', '=', 'sending')
-      .where('r.position', '=', position)
-      .where('r.status', 'in', ['pending', 'deferred'])
-      // Locks the recipient too, so that one canceled in the meantime is no longer open when the lock is granted.
-      .forUpdate(['m', 'r']),
-  );
-  const saved: Pick<typeof locked, 'with'> =
-    rawKey === undefined || sizeBytes === undefined
-      ? locked
-      : locked.with('raw', (query) =>
-          saveRawKey(query, { messageId, rawKey, sizeBytes })
-            // Reading `sending` makes PostgreSQL lock the row before it changes it.
-            .where(sql<boolean>`exists (select from sending)`),
-        );
-  return saved
-    .with('last', (query) =>
+const insertAttempt = compileOnce(
+  (db, { messageId, position, retryOf, marksSending, rawKey, sizeBytes }: BegunAttempt) => {
+    const locked = db.with('sending', (query) =>
       query
-        .selectFrom('send_attempts')
-        .select(['number', 'state', 'canceled', 'started_at'])
-        .where('message_id', '=', messageId)
-        .where('position', '=', position)
-        .orderBy('number', 'desc')
-        .limit(1),
-    )
-    .insertInto('send_attempts')
-    .columns(['message_id', 'position', 'number', 'org_id', 'state', 'started_at'])
-    .expression((query) =>
-      query
-        .selectFrom('sending')
-        .leftJoin('last', (join) => join.onTrue())
-        .select([
-          'sending.id',
-          sql<number>`${position}::smallint`.as('position'),
-          sql<number>`coalesce(last.number, 0) + 1`.as('number'),
-          'sending.org_id',
-          sql<SendAttemptState>`'attempting'`.as('state'),
-          sql<Date>`now()`.as('started_at'),
-        ])
-        .where(({ eb, or, and }) =>
-          or([
-            eb('last.state', 'is', null),
-            and([
-              eb('last.state', '=', 'deferred'),
-              eb('last.canceled', '=', false),
-              sql<boolean>`coalesce(last.started_at < ${retryOf}::timestamptz, true)`,
+        .selectFrom('messages as m')
+        .innerJoin('message_recipients as r', 'r.message_id', 'm.id')
+        .select(['m.id', 'm.org_id'])
+        .where('m.id', '=', messageId)
+        .where(marksSending ? IS_UNSENT : sql<boolean>`m.status = 'sending'`)
+        .where('r.position', '=', position)
+        .where('r.status', 'in', ['pending', 'deferred'])
+        // Locks the recipient too, so that one canceled in the meantime is no longer open when the lock is granted.
+        .forUpdate(['m', 'r']),
+    );
+    const hasNewKey = rawKey !== undefined && sizeBytes !== undefined;
+    const changed: Pick<typeof locked, 'with'> =
+      marksSending || hasNewKey
+        ? locked.with('changed', (query) =>
+            query
+              .updateTable('messages')
+              .set({
+                ...(marksSending ? { status: 'sending', status_detail: null, updated_at: sql`now()` } : {}),
+                ...(hasNewKey ? withRawKey(rawKey, sizeBytes) : {}),
+              })
+              .where('id', '=', messageId)
+              // Reading `sending` makes PostgreSQL lock the row before it changes it.
+              .where(sql<boolean>`exists (select from sending)`),
+          )
+        : locked;
+    return changed
+      .with('last', (query) =>
+        query
+          .selectFrom('send_attempts')
+          .select(['number', 'state', 'canceled', 'started_at'])
+          .where('message_id', '=', messageId)
+          .where('position', '=', position)
+          .orderBy('number', 'desc')
+          .limit(1),
+      )
+      .insertInto('send_attempts')
+      .columns(['message_id', 'position', 'number', 'org_id', 'state', 'started_at'])
+      .expression((query) =>
+        query
+          .selectFrom('sending')
+          .leftJoin('last', (join) => join.onTrue())
+          .select([
+            'sending.id',
+            sql<number>`${position}::smallint`.as('position'),
+            sql<number>`coalesce(last.number, 0) + 1`.as('number'),
+            'sending.org_id',
+            sql<SendAttemptState>`'attempting'`.as('state'),
+            sql<Date>`now()`.as('started_at'),
+          ])
+          .where(({ eb, or, and }) =>
+            or([
+              eb('last.state', 'is', null),
+              and([
+                eb('last.state', '=', 'deferred'),
+                eb('last.canceled', '=', false),
+                sql<boolean>`coalesce(last.started_at < ${retryOf}::timestamptz, true)`,
+              ]),
             ]),
-          ]),
-        ),
-    )
-    .returning('number')
-    .modifyEnd(PREPARED);
-});
+          ),
+      )
+      .returning('number')
+      .modifyEnd(PREPARED);
+  },
+  ['marksSending'],
+);
 
 /**
  * Commits the result of an attempt. It retries for two minutes, and corrects an attempt that another worker has since

@@ -266,7 +266,7 @@ describe('the reconciler', () => {
     const { lostMessage, reconcile, dispatch } = await arrange();
     const id = await lostMessage();
     await dispatch.prepare(id);
-    await beginAttempt(database, { id }, 0);
+    await beginAttempt(database, { id }, 0, { marksSending: true });
     temporal.statuses.set(`send/${id}`, 'TERMINATED');
     const sweep = async () => {
       await age(id);

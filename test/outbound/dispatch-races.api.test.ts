@@ -82,10 +82,10 @@ describe('a result that arrives while its attempt is being recorded as ambiguous
     const world = await arrangeSending(database);
     const id = await world.send('ada@people.example');
     await world.dispatch.prepare(id);
-    const attempt = await beginAttempt(database, { id }, 0);
+    const attempt = await beginAttempt(database, { id }, 0, { marksSending: true });
     if (!attempt) throw new Error('nothing was begun');
     // Another worker assumes that the transmitting worker has crashed.
-    await expect(beginAttempt(database, { id }, 0)).resolves.toBeNull();
+    await expect(beginAttempt(database, { id }, 0, { marksSending: true })).resolves.toBeNull();
     await database.systemTransaction(async ({ db }) => {
       const outcomeState = await lockOutcomeState(db, id);
       if (!outcomeState) throw new Error('the message does not exist');
@@ -272,7 +272,7 @@ test('does not transmit what the gate has refused, even if the attempt of anothe
   const world = await arrangeSending(database);
   const id = await world.send(...TO.slice(0, 2));
   await world.dispatch.prepare(id);
-  const attempt = await beginAttempt(database, { id }, 0);
+  const attempt = await beginAttempt(database, { id }, 0, { marksSending: true });
   if (!attempt) throw new Error('nothing was begun');
   await database.db
     .updateTable('inboxes')

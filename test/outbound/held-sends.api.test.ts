@@ -17,7 +17,13 @@ import {
   TEST_APPROVAL_MS,
   testUnsubscribeLinks,
 } from '../support/mail-services.ts';
-import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
+import {
+  arrangeSending,
+  dispatchOnce,
+  readMessageState,
+  recordOnce,
+  type Sending,
+} from '../support/outbound-mail.ts';
 import { query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -94,20 +100,25 @@ describe('an accepted message', () => {
 });
 
 describe('a message that is held', () => {
-  test('while another worker is between the gate and the mark `sending` is not sent by that one', async () => {
+  test('while another worker is between the gate and its first attempt is not sent by that one', async () => {
     const setup = await arrangeSending(database);
     const id = await setup.send('ada@people.example');
+    expect(await setup.dispatch.prepare(id)).toBe('allowed');
     const stalled = await database.systemTransaction(async (transaction) => {
       const { db } = transaction;
       await db.selectFrom('messages').select('id').where('id', '=', id).forUpdate().execute();
-      const preparing = setup.dispatch.prepare(id);
+      const transmitting = setup.dispatch.transmit(id, () => false);
       await untilBlocking(transaction);
       // A second worker has held the message.
       await setStatus('inbox', setup, 'suspended');
       await db.updateTable('messages').set({ status_detail: HELD_DETAIL }).where('id', '=', id).execute();
-      return { preparing };
+      return { transmitting };
     });
-    expect(await stalled.preparing).toBe('held');
+    await stalled.transmitting;
+    expect(setup.transport.transmissions).toEqual([]);
+    expect(await recordOnce(setup, id)).toBe('deferred');
+    expect((await readMessageState(database, id)).message.statusDetail).toBe(HELD_DETAIL);
+    expect(await dispatchOnce(setup, id)).toBe('held');
   });
 
   test('stays held when a report about another recipient arrives after the retry window', async () => {

@@ -51,7 +51,9 @@ describe('the row of a message has the key of the stored bytes', () => {
       return accepted;
     });
     await world.dispatch.prepare(id);
-    await expect(transmitMessage(world.sendOptions, id, () => false)).resolves.toBe('done');
+    await expect(transmitMessage(world.sendOptions, id, () => false, { marksSending: true })).resolves.toBe(
+      'done',
+    );
     expect(found).toEqual([
       { isStored: true, attempts: ['attempting'] },
       { isStored: true, attempts: ['accepted', 'attempting'] },
@@ -64,7 +66,7 @@ describe('the row of a message has the key of the stored bytes', () => {
     await world.dispatch.prepare(id);
     const { transmitting } = await database.systemTransaction(async ({ db }) => {
       await db.updateTable('messages').set({ updated_at: new Date() }).where('id', '=', id).execute();
-      const begun = transmitMessage(world.sendOptions, id, () => false);
+      const begun = transmitMessage(world.sendOptions, id, () => false, { marksSending: true });
       await waitForBlockedAttempt();
       return { transmitting: begun };
     });
@@ -76,7 +78,9 @@ describe('the row of a message has the key of the stored bytes', () => {
     const world = await arrangeSending(database);
     const id = await world.send('ada@people.example');
     await world.dispatch.prepare(id);
-    await expect(transmitMessage(world.sendOptions, id, () => true)).resolves.toBe('interrupted');
+    await expect(transmitMessage(world.sendOptions, id, () => true, { marksSending: true })).resolves.toBe(
+      'interrupted',
+    );
     expect(await storedOf(world, id)).toEqual({ isStored: true, attempts: [] });
   });
 
@@ -85,7 +89,7 @@ describe('the row of a message has the key of the stored bytes', () => {
     const id = await world.send('ada@people.example');
     await world.dispatch.prepare(id);
     const options = withStorage(world, () => cancelOpenRecipients(database, world.outcomes, id, 'Canceled.'));
-    await expect(transmitMessage(options, id, () => false)).resolves.toBe('done');
+    await expect(transmitMessage(options, id, () => false, { marksSending: true })).resolves.toBe('done');
     expect(await storedOf(world, id)).toEqual({ isStored: true, attempts: [] });
     expect(world.transport.transmissions).toEqual([]);
   });
@@ -95,12 +99,12 @@ test('bytes whose key is in the row are not built again', async () => {
   const world = await arrangeSending(database);
   const id = await world.send('ada@people.example', 'bob@people.example');
   await world.dispatch.prepare(id);
-  await transmitMessage(world.sendOptions, id, () => true);
+  await transmitMessage(world.sendOptions, id, () => true, { marksSending: true });
   let stored = 0;
   const options = withStorage(world, async () => {
     stored += 1;
   });
-  await expect(transmitMessage(options, id, () => false)).resolves.toBe('done');
+  await expect(transmitMessage(options, id, () => false, { marksSending: true })).resolves.toBe('done');
   expect(stored).toBe(0);
   expect(await storedOf(world, id)).toEqual({ isStored: true, attempts: ['accepted', 'accepted'] });
 });

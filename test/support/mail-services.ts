@@ -97,9 +97,17 @@ type SendSteps = ReturnType<typeof createSendSteps>;
 
 function createSendSteps(options: TransmissionOptions, events: EventService) {
   const { database, outcomes } = options;
+  const allowed = new Set<string>();
   return {
-    prepare: (messageId: string) => prepareSend(database, events, messageId),
-    transmit: (messageId: string, isAborted: () => boolean) => transmitMessage(options, messageId, isAborted),
+    async prepare(messageId: string) {
+      const prepared = await prepareSend(database, events, messageId);
+      if (prepared === 'allowed') allowed.add(messageId);
+      else allowed.delete(messageId);
+      return prepared;
+    },
+    /** With what `prepare` last returned for the message, as the activity does. */
+    transmit: (messageId: string, isAborted: () => boolean) =>
+      transmitMessage(options, messageId, isAborted, { marksSending: allowed.has(messageId) }),
     record: (messageId: string) => recordSend(database, outcomes, messageId),
     resolveAmbiguity: (messageId: string, decision: AmbiguityDecision) =>
       resolveAmbiguity(database, outcomes, messageId, decision),

@@ -111,7 +111,7 @@ export async function readMessageState(database: Database, messageId: string) {
 /** One round of the workflow `sendMessage`. */
 export async function dispatchOnce({ dispatch }: Pick<Sending, 'dispatch'>, messageId: string) {
   const prepared = await dispatch.prepare(messageId);
-  if (prepared !== 'proceed') return prepared;
+  if (prepared === 'finished' || prepared === 'held') return prepared;
   await dispatch.transmit(messageId, () => false);
   return recordOnce({ dispatch }, messageId);
 }
