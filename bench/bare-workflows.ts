@@ -2,6 +2,8 @@ import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
+import { type SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
+import { type SearchAttributeName, searchAttributeKeys } from '../platform/temporal.ts';
 import { terminate, waitFor } from '../test/support/isolated-service.ts';
 import { runConcurrently } from './measure.ts';
 
@@ -32,6 +34,8 @@ export interface BareWorkflow {
   input: object;
   /** Number of activities per run that report. */
   activities: number;
+  /** Returns the search attributes of the next run. */
+  searchAttributes?: () => Partial<Record<SearchAttributeName, string>>;
 }
 
 export interface BareWorkflows {
@@ -46,10 +50,15 @@ export async function startBareWorkflows(address: string): Promise<BareWorkflows
   const connection = await Connection.connect({ address });
   const client = new Client({ connection });
   return {
-    async run({ type, input, activities }, count) {
+    async run({ type, input, activities, searchAttributes }, count) {
       const goal = worker.ran() + activities * count;
       await runConcurrently(count, CONCURRENCY, async () => {
-        await client.workflow.start(type, { taskQueue: 'bare', workflowId: randomUUID(), args: [input] });
+        await client.workflow.start(type, {
+          taskQueue: 'bare',
+          workflowId: randomUUID(),
+          args: [input],
+          ...(searchAttributes ? { typedSearchAttributes: toPairs(searchAttributes()) } : {}),
+        });
       });
       await waitFor('the bare workflows', async () => {
         if (worker.ran() < goal) throw new Error('not yet');
@@ -61,3 +70,11 @@ export async function startBareWorkflows(address: string): Promise<BareWorkflows
     },
   };
 }
+
+const toPairs = (values: Partial<Record<SearchAttributeName, string>>): TypedSearchAttributes =>
+  new TypedSearchAttributes(
+    Object.entries(values).map(
+      ([name, value]) =>
+        ({ key: searchAttributeKeys[name as SearchAttributeName], value }) as SearchAttributePair,
+    ),
+  );

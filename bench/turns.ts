@@ -6,7 +6,7 @@ export interface Runner {
   name: string;
   /** Processes `count` messages, and returns when all are done. */
   run(count: number): Promise<void>;
-  /** A baseline: the rate that the first runner should reach, as a share of the rate of this one. */
+  /** Of a baseline: the rate that the first runner should reach, as a share of the rate of this one. */
   aim?: number;
 }
 
@@ -70,7 +70,7 @@ function describe({ aim }: Runner, index: number, rounds: Slice[][]): object {
     'CPU ms': one(median(cpu)),
     'CPU spread': spreadOf(cpu, one),
   };
-  if (aim === undefined) return figures;
+  if (index === 0) return figures;
   const ratios = rounds.map((slices) => sliceOf(slices, 0).perSecond / sliceOf(slices, index).perSecond);
   const cpuRatios = rounds.map((slices) => sliceOf(slices, index).cpuMs / sliceOf(slices, 0).cpuMs);
   return {
@@ -78,7 +78,7 @@ function describe({ aim }: Runner, index: number, rounds: Slice[][]): object {
     ratio: two(median(ratios)),
     'ratio spread': spreadOf(ratios, two),
     'CPU ratio': two(median(cpuRatios)),
-    aim,
+    ...(aim === undefined ? {} : { aim }),
   };
 }
 
