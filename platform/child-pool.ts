@@ -1,6 +1,8 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { getCompileCacheDir } from 'node:module';
+import { dirname } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createFairShare, type Holder, organizationHolder, thirdOf } from './concurrency/fair-share.ts';
@@ -197,12 +199,19 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
   };
 }
 
+/** A child loads compiled modules if this process does (`NODE_COMPILE_CACHE`): that halves the processor time of its start. */
+function shareCompiledModules(): { NODE_COMPILE_CACHE?: string } {
+  // The folder of this version of Node, in the one that the variable names.
+  const folder = getCompileCacheDir();
+  return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
+}
+
 function startWorker({ entry, nodeOptions }: ChildPoolOptions): Worker {
   const child = spawn(process.execPath, [...nodeOptions, entry], {
     // What Node prints when it crashes is text, and may quote the input: it must not reach the log of the process.
     stdio: ['pipe', 'pipe', 'pipe'],
     // The child reads untrusted input, so its environment holds no secrets. One malloc arena keeps its memory small.
-    env: { NODE_ENV: 'production', MALLOC_ARENA_MAX: '1' },
+    env: { NODE_ENV: 'production', MALLOC_ARENA_MAX: '1', ...shareCompiledModules() },
   });
   if (child.pid !== undefined) yieldCpuOfChild(child.pid);
   let killReason: string | undefined;
