@@ -2,8 +2,7 @@ import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
-import { type SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
-import { type SearchAttributeName, searchAttributeKeys } from '../platform/temporal.ts';
+import { type SearchAttributeName, toSearchAttributes } from '../platform/temporal.ts';
 import { terminate, waitFor } from '../test/support/isolated-service.ts';
 import { runConcurrently } from './measure.ts';
 
@@ -57,7 +56,7 @@ export async function startBareWorkflows(address: string): Promise<BareWorkflows
           taskQueue: 'bare',
           workflowId: randomUUID(),
           args: [input],
-          ...(searchAttributes ? { typedSearchAttributes: toPairs(searchAttributes()) } : {}),
+          ...(searchAttributes ? { typedSearchAttributes: toSearchAttributes(searchAttributes()) } : {}),
         });
       });
       await waitFor('the bare workflows', async () => {
@@ -70,11 +69,3 @@ export async function startBareWorkflows(address: string): Promise<BareWorkflows
     },
   };
 }
-
-const toPairs = (values: Partial<Record<SearchAttributeName, string>>): TypedSearchAttributes =>
-  new TypedSearchAttributes(
-    Object.entries(values).map(
-      ([name, value]) =>
-        ({ key: searchAttributeKeys[name as SearchAttributeName], value }) as SearchAttributePair,
-    ),
-  );

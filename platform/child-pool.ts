@@ -199,7 +199,10 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
   };
 }
 
-/** A child loads compiled modules if this process does (`NODE_COMPILE_CACHE`): that halves the processor time of its start. */
+/**
+ * A child loads compiled modules if this process does (`NODE_COMPILE_CACHE`), as in tests: that halves the processor time of its start.
+ * Leave it unset in production: a child that strangers' mail took over could change what other processes load.
+ */
 function shareCompiledModules(): { NODE_COMPILE_CACHE?: string } {
   // The folder of this version of Node, in the one that the variable names.
   const folder = getCompileCacheDir();

@@ -5,7 +5,12 @@ import {
   defaultGrpcRetryOptions,
   makeGrpcRetryInterceptor,
 } from '@temporalio/client';
-import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
+import {
+  defineSearchAttributeKey,
+  type SearchAttributePair,
+  SearchAttributeType,
+  TypedSearchAttributes,
+} from '@temporalio/common';
 import type { Config } from './config.ts';
 
 /**
@@ -23,9 +28,20 @@ export const SEARCH_ATTRIBUTES = [
 ] as const;
 export type SearchAttributeName = (typeof SEARCH_ATTRIBUTES)[number];
 
-export const searchAttributeKeys = Object.fromEntries(
+const searchAttributeKeys = Object.fromEntries(
   SEARCH_ATTRIBUTES.map((name) => [name, defineSearchAttributeKey(name, SearchAttributeType.KEYWORD)]),
 ) as Record<SearchAttributeName, ReturnType<typeof defineSearchAttributeKey<'KEYWORD'>>>;
+
+/** The search attributes of a run, as the client takes them. */
+export const toSearchAttributes = (
+  values: Partial<Record<SearchAttributeName, string>>,
+): TypedSearchAttributes =>
+  new TypedSearchAttributes(
+    Object.entries(values).map(
+      ([name, value]) =>
+        ({ key: searchAttributeKeys[name as SearchAttributeName], value }) as SearchAttributePair,
+    ),
+  );
 
 type TemporalConfig = Pick<
   Config,

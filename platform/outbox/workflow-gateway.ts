@@ -6,8 +6,7 @@ import {
   WorkflowIdReusePolicy,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { type SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
-import { type SearchAttributeName, searchAttributeKeys } from '../temporal.ts';
+import { toSearchAttributes } from '../temporal.ts';
 import { activeTraceparent, type SpanDescription, withSpan } from '../tracing/span.ts';
 import { createFairnessWeights, type FairnessWeights } from './fairness-weights.ts';
 import type { ControlCommand, OutboxCommand, StartCommand } from './outbox-command.ts';
@@ -163,15 +162,11 @@ function toPriority({ fairnessHolder, ...priority }: StartCommand['priority'], w
 function startOptions(start: StartCommand, weights: FairnessWeights) {
   const { requestId, searchAttributes } = start;
   const values = requestId ? { ...searchAttributes, RequestId: requestId } : searchAttributes;
-  const pairs = Object.entries(values).map(
-    ([name, value]) =>
-      ({ key: searchAttributeKeys[name as SearchAttributeName], value }) as SearchAttributePair,
-  );
   return {
     workflowId: start.workflowId,
     taskQueue: start.taskQueue,
     args: [start.input],
-    typedSearchAttributes: new TypedSearchAttributes(pairs),
+    typedSearchAttributes: toSearchAttributes(values),
     staticSummary: start.summary,
     // A run's tasks and its activities inherit it.
     priority: toPriority(start.priority, weights),
