@@ -36,8 +36,10 @@ export async function startClientSite() {
   const documents = new Map<string, Published>();
   const requests: string[] = [];
   let connections = 0;
-  const server: Server = createServer({ key, cert }, (request, response) => {
+  let answers = Promise.resolve();
+  const server: Server = createServer({ key, cert }, async (request, response) => {
     requests.push(request.url ?? '');
+    await answers;
     const {
       status = 200,
       headers = {},
@@ -57,6 +59,12 @@ export async function startClientSite() {
     requests,
     documents,
     connections: () => connections,
+    /** Lets requests wait for their answer, so that they overlap on a fast and on a slow machine. Returns how to go on. */
+    holdAnswers(): () => void {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      answers = promise;
+      return resolve;
+    },
     origin: `https://host.example:${port}`,
     async close() {
       server.closeAllConnections();
