@@ -1196,6 +1196,7 @@ create table "send_attempts" (
   "reports_delivery" boolean not null default false,
   "simulated" jsonb null,
   "recorded" boolean not null default false,
+  "canceled" boolean not null default false,
   "started_at" timestamptz(3) not null,
   "finished_at" timestamptz(3) null,
   primary key ("message_id", "position", "number")

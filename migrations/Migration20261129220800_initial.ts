@@ -6,8 +6,8 @@ import { replaceSqlFunction } from '../platform/database/sql-functions.ts';
  * The first schema. Tables, triggers and policies are as MikroORM generates them from the entities; what entities do not
  * express (roles, grants, settings of the search index) is written by hand.
  */
-export class Migration20261128071500_initial extends Migration {
-  override name = 'Migration20261128071500_initial';
+export class Migration20261129220800_initial extends Migration {
+  override name = 'Migration20261129220800_initial';
 
   override up(): void {
     this.addSql(readPart('roles'));
