@@ -13,6 +13,6 @@ test('a limit of time allows for a slow machine', () => {
   expect(measured('expect(performance.now() - startedAt).toBeLessThan(1_000 * TIME_FACTOR);')).toBe(false);
   const files = globSync('**/*.ts', { cwd: TEST }).filter((file) => !file.startsWith('guards/time-limits.'));
   expect(files.length).toBeGreaterThan(500);
-  // Use `expectWithin`, or the shortest of several runs.
+  // Use `expectWithin` or `expectComputedWithin`, or the shortest of several runs.
   expect(files.filter((file) => measured(readFileSync(resolve(TEST, file), 'utf8')))).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { findCodes } from '../../domain/mime/codes/find-codes.ts';
-import { expectWithin } from '../support/expect-within.ts';
+import { expectComputedWithin } from '../support/expect-within.ts';
 
 const find = (text: string, subject = '', field?: string) => findCodes({ subject, text, field });
 const values = (text: string, subject = '') => find(text, subject).map(({ value }) => value);
@@ -256,7 +256,7 @@ test('a number that is farther away is less certain', () => {
   ]);
 });
 
-test('reads the start of a text without an end', async () => {
+test('reads the start of a text without an end', () => {
   const text = `Your verification code is 482913 ${'code 123456 '.repeat(500_000)}`;
-  await expectWithin(2_000, () => findCodes({ subject: text, text }));
+  expectComputedWithin(2_000, () => findCodes({ subject: text, text }));
 });
