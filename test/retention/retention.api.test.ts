@@ -11,7 +11,7 @@ import { columnsOf } from '../../platform/database/columns-of.ts';
 import { createAgedMail } from '../support/aged-mail.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { query } from '../support/query.ts';
-import { useWorkerDatabase } from '../support/resources.ts';
+import { useIsolatedDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { testScope } from '../support/test-scope.ts';
 
@@ -19,7 +19,8 @@ const DAY_MS = 86_400_000;
 /** The policy is set on the first day at 15:00 UTC. */
 const START = Date.parse('2026-12-08T15:00:00.000Z');
 
-const database = useWorkerDatabase();
+// The daily start reads every organization, dozens of times here.
+const database = useIsolatedDatabase('retention');
 
 /** An organization with a clock that the test controls. */
 async function arrange() {
