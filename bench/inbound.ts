@@ -119,7 +119,7 @@ async function bareInbound(): Promise<number> {
 
 /** A server that also stores each message and starts a workflow for it. Returns seconds until all are accepted, and until all have run. */
 async function durableInbound(stack: IsolatedService): Promise<{ accepted: number; done: number }> {
-  const worker = await startBareWorker(stack.temporalAddress);
+  const worker = await startBareWorker(stack.config.TEMPORAL_ADDRESS);
   const environment = Object.fromEntries(
     Object.entries(stack.config).map(([name, value]) => [name, String(value)]),
   );

@@ -1,4 +1,3 @@
-import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
 import { createExpiredMailService } from '../domain/retention/expired-mail.service.ts';
 import { createWebhookEvents } from '../domain/webhooks/webhook-events.ts';
@@ -84,14 +83,14 @@ async function countLeft(owner: pg.Client): Promise<number> {
 
 async function startDeletion(stack: IsolatedService, owner: pg.Client, round: number): Promise<void> {
   await applyPolicy(owner);
-  const connection = await Connection.connect({ address: stack.temporalAddress });
+  const temporal = await stack.connectToTemporal();
   const organizationId = idsOf(FILLED).org;
-  await new Client({ connection }).workflow.start(APPLY_RETENTION, {
+  await temporal.workflow.start(APPLY_RETENTION, {
     workflowId: applyRetentionWorkflowId(organizationId, `bench-${round}`),
     taskQueue: MAINTENANCE_QUEUE,
     args: [{ organizationId }],
   });
-  await connection.close();
+  await temporal.connection.close();
   const all = await countLeft(owner);
   await waitFor('the deletion to begin', async () => {
     if ((await countLeft(owner)) === all) throw new Error('not yet');

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
 import { type IsolatedService, startIsolatedService } from '../test/support/isolated-service.ts';
 import { sendMessageWorkflowId } from '../workflows/outbound/send-message.contract.ts';
@@ -42,7 +41,7 @@ const BARE_WITH_SEARCH_ATTRIBUTES = {
 export async function benchSend(): Promise<void> {
   const sink = await startSmtpSink();
   const stack = await startIsolatedService({ SMTP_RELAY_PORT: String(sink.port) });
-  const bare = await startBareWorkflows(stack.temporalAddress);
+  const bare = await startBareWorkflows(stack.config.TEMPORAL_ADDRESS);
   try {
     const inboxId = await createInbox(stack);
     const runners: Runner[] = [
@@ -125,13 +124,13 @@ export async function sendMany(stack: IsolatedService, inboxId: string, count: n
 }
 
 async function historyEvents(stack: IsolatedService): Promise<number> {
-  const connection = await Connection.connect({ address: stack.temporalAddress });
+  const temporal = await stack.connectToTemporal();
   const database = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
   await database.connect();
   const { rows } = await database.query('select id from messages order by id desc limit 1');
-  const handle = new Client({ connection }).workflow.getHandle(sendMessageWorkflowId(rows[0].id));
+  const handle = temporal.workflow.getHandle(sendMessageWorkflowId(rows[0].id));
   const { events } = await handle.fetchHistory();
   await database.end();
-  await connection.close();
+  await temporal.connection.close();
   return events?.length ?? 0;
 }

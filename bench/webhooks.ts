@@ -3,7 +3,6 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Client, Connection } from '@temporalio/client';
 import { sql } from 'kysely';
 import { pino } from 'pino';
 import { createWebhookEvents } from '../domain/webhooks/webhook-events.ts';
@@ -193,7 +192,7 @@ async function measureThroughput(stack: IsolatedService, source: Source): Promis
   for (let index = 0; index < QUIET_EVENTS; index += 1)
     quiet.push(await latencyOf(source, inboxId, receiver));
   printLatencies('one by one', quiet);
-  const bare = await startBareWorkflows(stack.temporalAddress);
+  const bare = await startBareWorkflows(stack.config.TEMPORAL_ADDRESS);
   const runners: Runner[] = [
     {
       name: 'deliveries',
@@ -216,8 +215,7 @@ async function measureThroughput(stack: IsolatedService, source: Source): Promis
 
 /** History events of a delivery that succeeds immediately, and of one that needs a second attempt. */
 async function measureHistory(stack: IsolatedService, source: Source): Promise<void> {
-  const connection = await Connection.connect({ address: stack.temporalAddress });
-  const client = new Client({ connection });
+  const client = await stack.connectToTemporal();
   for (const attempts of [1, 2] as const) {
     const receiver = await startReceiver((time) => (time < attempts ? 500 : 200));
     const inboxId = await subscribe(stack, receiver);
@@ -240,7 +238,7 @@ async function measureHistory(stack: IsolatedService, source: Source): Promise<v
     );
     stopReceiver(receiver);
   }
-  await connection.close();
+  await client.connection.close();
 }
 
 /**

@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { Client } from '@temporalio/client';
 import { RESOLVE_AMBIGUOUS } from '../../workflows/outbound/send-message.contract.ts';
 import { apiClient, type Call, type Reply } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
 import { SlowRelay } from '../support/slow-relay.ts';
-import { connectToTemporal } from '../support/temporal-connection.ts';
 
 jest.setTimeout(180_000);
 const TIMEOUT_MS = 90_000;
@@ -133,9 +131,7 @@ describe('a crash', () => {
     await untilStatus(id, 'needs_attention');
     expect(relay.complete).toBe(before + 1);
 
-    const temporal = new Client({
-      connection: await connectToTemporal(service.temporalAddress),
-    });
+    const temporal = await service.connectToTemporal();
     const run = temporal.workflow.getHandle(`send/${id}`);
     await eventually(
       async () => expect((await run.describe()).searchAttributes.Stage).toEqual(['needs_attention']),

@@ -1,7 +1,6 @@
 import { createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-import { Client } from '@temporalio/client';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { createResolver } from '../../platform/dns.ts';
 import { apiClient, type Call } from '../support/client.ts';
@@ -10,7 +9,6 @@ import { type PublishedRecord, publishRecords } from '../support/domains.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
 import { type SinkMessage, SmtpSink } from '../support/smtp-sink.ts';
-import { connectToTemporal } from '../support/temporal-connection.ts';
 
 jest.setTimeout(180_000);
 const TIMEOUT_MS = 60_000;
@@ -63,9 +61,9 @@ async function signaturesOf({ raw }: SinkMessage) {
 }
 
 async function runEnded(workflowId: string): Promise<unknown> {
-  const connection = await connectToTemporal(service.temporalAddress);
-  const result = await new Client({ connection }).workflow.getHandle(workflowId).result();
-  await connection.close();
+  const temporal = await service.connectToTemporal();
+  const result = await temporal.workflow.getHandle(workflowId).result();
+  await temporal.connection.close();
   return result;
 }
 

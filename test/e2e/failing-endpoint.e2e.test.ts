@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-import { Client, type Connection } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import pg from 'pg';
 import { RELEASE_BATCH_SIZE } from '../../domain/webhooks/release-held-deliveries.ts';
 import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
@@ -8,7 +8,6 @@ import { RECONCILE_SCHEDULE_ID } from '../../workflows/maintenance/reconcile.con
 import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
-import { connectToTemporal } from '../support/temporal-connection.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 jest.setTimeout(300_000);
@@ -18,17 +17,17 @@ const TIMEOUT_MS = 200_000;
 let service: IsolatedService;
 let call: Call;
 let database: pg.Client;
-let temporal: Connection;
+let temporal: Client;
 
 beforeAll(async () => {
   service = await startIsolatedService({});
   call = apiClient({ base_url: service.baseUrl }, service.apiKey);
   database = new pg.Client({ connectionString: service.ownerDatabaseUrl });
   await database.connect();
-  temporal = await connectToTemporal(service.temporalAddress);
+  temporal = await service.connectToTemporal();
 });
 afterAll(async () => {
-  await temporal?.close();
+  await temporal?.connection.close();
   await database?.end();
   await service?.stop();
 });
@@ -54,7 +53,7 @@ const eventIds = ({ received }: WebhookReceiver) => received.map(({ headers }) =
 async function openRuns(endpointId: string): Promise<string[]> {
   const types: string[] = [];
   const query = `ExecutionStatus = 'Running' and ResourceId = '${endpointId}'`;
-  const { workflow } = new Client({ connection: temporal });
+  const { workflow } = temporal;
   for await (const run of workflow.list({ query })) types.push(run.type);
   return types;
 }
@@ -119,7 +118,7 @@ test('a worker killed between two batches of a release loses no delivery', async
   const BACKLOG = 2 * RELEASE_BATCH_SIZE + 50;
   const ids = await insertBacklog(endpointId, inbox.id, BACKLOG);
   // No run exists: the reconciler starts the probe.
-  await new Client({ connection: temporal }).schedule.getHandle(RECONCILE_SCHEDULE_ID).trigger();
+  await temporal.schedule.getHandle(RECONCILE_SCHEDULE_ID).trigger();
   await eventually(() => expect(receiver.received.length).toBeGreaterThan(20), TIMEOUT_MS);
   await service.kill('workers');
   const { rows: left } = await database.query(

@@ -46,7 +46,7 @@ async function startOwnTemporal(): Promise<TemporalServer> {
 beforeAll(async () => {
   temporalPort = await findFreePort();
   temporal = await startOwnTemporal();
-  service = await startIsolatedService({ TEMPORAL_ADDRESS: temporal.address });
+  service = await startIsolatedService({ TEMPORAL_ADDRESS: temporal.address, TEMPORAL_NAMESPACE: 'default' });
   call = apiClient({ base_url: service.baseUrl }, service.apiKey);
   database = new pg.Client({ connectionString: service.ownerDatabaseUrl });
   await database.connect();

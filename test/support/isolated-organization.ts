@@ -1,8 +1,7 @@
-import { Client } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import pg from 'pg';
 import { apiClient, type Call } from './client.ts';
 import { type IsolatedService, startIsolatedService } from './isolated-service.ts';
-import { connectToTemporal } from './temporal-connection.ts';
 import { useResource } from './use-resource.ts';
 
 /** A whole service with its first organization and clients of its API, its database (as schema owner) and Temporal. */
@@ -24,15 +23,15 @@ async function startIsolatedOrganization(): Promise<IsolatedOrganization> {
   const call = apiClient({ base_url: service.baseUrl }, service.apiKey);
   const database = new pg.Client({ connectionString: service.ownerDatabaseUrl });
   await database.connect();
-  const connection = await connectToTemporal(service.temporalAddress);
+  const temporal = await service.connectToTemporal();
   return {
     service,
     organizationId: String((await call('GET', '/org')).body.id),
     call,
     database,
-    temporal: new Client({ connection }),
+    temporal,
     async stop() {
-      await connection.close();
+      await temporal.connection.close();
       await database.end();
       await service.stop();
     },

@@ -2,18 +2,20 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { parseEnv } from 'node:util';
+import { Client } from '@temporalio/client';
+import { FIRST_RUN_FILE } from '../../dev/data-folder.ts';
 import { freePortVariables } from '../../dev/settings.ts';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { type Config, loadConfig } from '../../platform/config.ts';
 import { COMPILED_MODULES } from './compiled-modules.ts';
+import { createParts, type Parts, readService, type ServiceProcess } from './isolated-parts.ts';
+import { findSharedService } from './service.ts';
+import { connectToTemporal } from './temporal-connection.ts';
 
 const ROOT = resolve(import.meta.dirname, '..', '..');
 const READY_TIMEOUT_MS = 180_000;
 
-export type ServiceProcess = 'api' | 'workers';
-
-/** The service in separate, unsupervised processes with their own dependencies: for crash tests, other relays and the bench. */
+/** The service in separate, unsupervised processes with data of their own: for crash tests, other relays and the bench. */
 export interface IsolatedService {
   baseUrl: string;
   apiKey: string;
@@ -21,7 +23,8 @@ export interface IsolatedService {
   ownerDatabaseUrl: string;
   /** The workers' configuration, for tests that read storage. */
   config: Config;
-  temporalAddress: string;
+  /** Whose connection the caller closes. */
+  connectToTemporal(): Promise<Client>;
   /** Everything the process has printed, also before a restart. */
   outputOf(name: ServiceProcess): string;
   /** Resident memory, in bytes. */
@@ -40,8 +43,8 @@ export interface IsolatedService {
 }
 
 /**
- * Starts the dependencies of `npm start` in a separate folder (with a durable PostgreSQL, as in production), and API and
- * workers with them.
+ * Starts API and workers. In the e2e tier their database, bucket and namespace are on the servers of the tier's service; the
+ * bench starts servers of its own.
  *
  * @param overrides settings of API and workers that replace those of `npm start`.
  * @param environments variables of each that replace both.
@@ -54,18 +57,22 @@ export async function startIsolatedService(
   // Under root the database server runs as another user, who must be able to enter.
   chmodSync(directory, 0o755);
   const ports = await freePortVariables();
-  const parts = run(['dev/start.ts', '--parts'], { ...process.env, ...ports, DEV_DATA_DIR: directory });
+  const shared = findSharedService();
+  const parts = shared === undefined ? await startParts(directory, ports) : await createParts(shared);
   const scripts = { api: 'api/server.ts', workers: 'workers/all.ts' };
-  const settingsOf = async (name: ServiceProcess, file: string) => ({
-    ...(await waitForEnvFile(join(directory, file))),
+  const settingsOf = (name: ServiceProcess) => ({
+    ...parts.settings[name],
+    API_PORT: ports.api,
+    PUBLIC_URL: `http://localhost:${ports.api}`,
+    INBOUND_SMTP_PORT: ports.inboundSmtp,
+    SUBMISSION_SMTP_PORT: ports.submissionSmtp,
+    WORKER_HEALTH_PORT: ports.workerHealth,
     ...UNLIMITED,
     ...overrides,
     ...environments[name],
   });
-  const settings = {
-    api: await settingsOf('api', 'api.env'),
-    workers: await settingsOf('workers', 'worker.env'),
-  };
+  const settings = { api: settingsOf('api'), workers: settingsOf('workers') };
+  const config = loadConfig(settings.workers);
   const readiness = {
     api: `http://127.0.0.1:${ports.api}/health/ready`,
     workers: `http://127.0.0.1:${ports.workerHealth}/health/ready`,
@@ -79,7 +86,7 @@ export async function startIsolatedService(
   const further: ChildProcess[] = [];
   const stop = async () => {
     await Promise.all([...further, processes.workers, processes.api].map((child) => terminate(child)));
-    await terminate(parts);
+    await parts.stop();
     rmSync(directory, { recursive: true, force: true });
   };
   try {
@@ -89,15 +96,16 @@ export async function startIsolatedService(
     await stop();
     throw new Error(`The service did not start.\n${outputs.join('')}`, { cause: error });
   }
-  const read = (file: string) =>
-    JSON.parse(readFileSync(join(directory, file), 'utf8')) as Record<string, string>;
   return {
     baseUrl: `http://127.0.0.1:${ports.api}`,
-    apiKey: read('seed.json').apiKey ?? '',
+    apiKey: parts.apiKey,
     inboundPort: Number(ports.inboundSmtp),
-    ownerDatabaseUrl: `postgresql://postgres:${read('secrets.json').postgresPassword}@127.0.0.1:${ports.postgres}/agent_email`,
-    config: loadConfig(settings.workers),
-    temporalAddress: `127.0.0.1:${ports.temporal}`,
+    ownerDatabaseUrl: parts.ownerDatabaseUrl,
+    config,
+    async connectToTemporal() {
+      const connection = await connectToTemporal(config.TEMPORAL_ADDRESS);
+      return new Client({ connection, namespace: config.TEMPORAL_NAMESPACE });
+    },
     outputOf: (name) => readFileSync(logOf(name), 'utf8'),
     residentBytes: (name) => residentBytes(processes[name]?.pid),
     start,
@@ -120,6 +128,21 @@ export async function startIsolatedService(
     },
     stop,
   };
+}
+
+/** Starts the dependencies of `npm start`: with a durable PostgreSQL, as in production. */
+async function startParts(directory: string, ports: NodeJS.ProcessEnv): Promise<Parts> {
+  const child = run(['dev/start.ts', '--parts'], { ...process.env, ...ports, DEV_DATA_DIR: directory });
+  const stop = () => terminate(child);
+  try {
+    await waitFor(`${directory} to be complete`, async () => readFileSync(join(directory, FIRST_RUN_FILE)));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const { settings, postgres } = readService(directory);
+  const { apiKey } = JSON.parse(readFileSync(join(directory, 'seed.json'), 'utf8')) as { apiKey: string };
+  return { settings, ownerDatabaseUrl: `${postgres}/agent_email`, apiKey, stop };
 }
 
 /** Starts another API, on a port of its own, and waits until it is ready. End it with {@link terminate}. */
@@ -153,13 +176,6 @@ function run(args: string[], environment: NodeJS.ProcessEnv, log?: string): Chil
   } finally {
     if (output !== undefined) closeSync(output);
   }
-}
-
-async function waitForEnvFile(path: string): Promise<Record<string, string>> {
-  return waitFor(
-    `${path} to appear`,
-    async () => parseEnv(readFileSync(path, 'utf8')) as Record<string, string>,
-  );
 }
 
 async function waitForHttp(url: string): Promise<void> {

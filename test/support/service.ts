@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { FirstRun } from '../../dev/first-run.ts';
 import { freePortVariables } from '../../dev/settings.ts';
+import { createTemplate } from './isolated-parts.ts';
 
 const ROOT = resolve(import.meta.dirname, '..', '..');
 const VARIABLE = 'AGENT_EMAIL_TEST_SERVICE';
@@ -67,8 +68,10 @@ const holder = globalThis as typeof globalThis & { agentEmailService?: RunningSe
 
 /** Starts one service for all files of the e2e tier. */
 export async function startSharedService(): Promise<void> {
-  holder.agentEmailService = await startService();
-  process.env[VARIABLE] = holder.agentEmailService.dataDir;
+  const service = await startService();
+  holder.agentEmailService = service;
+  await createTemplate(service.dataDir);
+  process.env[VARIABLE] = service.dataDir;
 }
 
 export async function stopSharedService(): Promise<void> {
@@ -78,9 +81,12 @@ export async function stopSharedService(): Promise<void> {
   if (!process.env.KEEP_TEST_DATA) rmSync(service.dataDir, { recursive: true, force: true });
 }
 
+/** The folder of the shared service, if the tier has one. */
+export const findSharedService = (): string | undefined => process.env[VARIABLE];
+
 /** Addresses and credentials of the shared service. */
 export function sharedService(): FirstRun & { dataDir: string } {
-  const dataDir = process.env[VARIABLE];
+  const dataDir = findSharedService();
   if (!dataDir) throw new Error('This tier has no service: name the file *.e2e.test.ts');
   return { ...(JSON.parse(readFileSync(join(dataDir, 'first-run.json'), 'utf8')) as FirstRun), dataDir };
 }
