@@ -70,7 +70,11 @@ const holder = globalThis as typeof globalThis & { agentEmailService?: RunningSe
 export async function startSharedService(): Promise<void> {
   const service = await startService();
   holder.agentEmailService = service;
-  await createTemplate(service.dataDir);
+  // Jest runs no teardown after a failed set-up.
+  await createTemplate(service.dataDir).catch(async (error: unknown) => {
+    await stopSharedService();
+    throw error;
+  });
   process.env[VARIABLE] = service.dataDir;
 }
 
