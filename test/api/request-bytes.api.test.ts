@@ -17,7 +17,8 @@ import { TIME_FACTOR } from '../support/time-factor.ts';
 
 const MIB = 1024 * 1024;
 const STALL_MS = 600 * TIME_FACTOR;
-const app = useTestApp();
+// Bodies are withheld for as long as a test takes.
+const app = useTestApp({ bodyStallTimeoutMs: 600_000 });
 const impatient = useTestApp({ bodyStallTimeoutMs: STALL_MS });
 
 let url: string;
