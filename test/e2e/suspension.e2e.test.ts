@@ -120,6 +120,7 @@ test('a suspension holds what goes in and out, and reinstatement lets it leave',
   }, TIMEOUT_MS);
   const [{ id }] = suspended.body.suspensions as unknown as [{ id: string }];
   const run = temporal.workflow.getHandle(settleSuspensionWorkflowId(id, 'reinstated'));
-  expect(await run.result()).toContain('1 draft(s), 1 webhook deliveries');
+  // The reconciler releases the same every minute, and may come first. `held-work.api.test` has the exact counts.
+  expect(await run.result()).toMatch(/; released: 0 message\(s\), [01] draft\(s\), [01] webhook deliveries$/);
   expect((await call('POST', `/inboxes/${inbox.id}/messages`, mail)).status).toBe(201);
 });
