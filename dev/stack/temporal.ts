@@ -160,12 +160,15 @@ function serverArguments(
 const KEYWORD = 2;
 
 /** The server's option adds them only to a new database file. */
-async function addMissingSearchAttributes({ operatorService }: Connection): Promise<void> {
-  const { customAttributes } = await operatorService.listSearchAttributes({ namespace: NAMESPACE });
+export async function addMissingSearchAttributes(
+  { operatorService }: Pick<Connection, 'operatorService'>,
+  namespace = NAMESPACE,
+): Promise<void> {
+  const { customAttributes } = await operatorService.listSearchAttributes({ namespace });
   const missing = SEARCH_ATTRIBUTES.filter((name) => !(name in (customAttributes ?? {})));
   if (missing.length === 0) return;
   await operatorService.addSearchAttributes({
-    namespace: NAMESPACE,
+    namespace,
     searchAttributes: Object.fromEntries(missing.map((name) => [name, KEYWORD])),
   });
 }

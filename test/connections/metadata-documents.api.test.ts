@@ -117,16 +117,16 @@ describe('a metadata document is refused', () => {
       const url = createOauthClient(app, clientId).authorizePath();
       return (await app.app.inject({ url, headers: { 'x-forwarded-for': ip } })).statusCode;
     };
-    const answerAgain = site.holdAnswers();
+    const sendAnswers = site.holdAnswers();
     const answered: number[] = [];
     const answers = Array.from({ length: 40 }, async () => {
       answered.push(await authorizeFrom('192.0.2.77'));
     });
     await eventually(() => expect(answered).toEqual(Array(28).fill(400)));
-    const others = publish();
-    const other = authorizeFrom('192.0.2.78', others);
-    await eventually(() => expect(site.requests.some((path) => others.endsWith(path))).toBe(true));
-    answerAgain();
+    const clientId = publish();
+    const other = authorizeFrom('192.0.2.78', clientId);
+    await eventually(() => expect(site.requests.some((path) => clientId.endsWith(path))).toBe(true));
+    sendAnswers();
     await Promise.all(answers);
     expect(answered.slice(28)).toEqual(Array(12).fill(303));
     expect(await other).toBe(303);

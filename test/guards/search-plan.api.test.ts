@@ -9,7 +9,7 @@ const worker = useWorkerDatabase();
 const owner = usePostgres('ownerUrl');
 const plans: string[] = [];
 const inbox = useResource(createFullInbox, async ({ id }) => {
-  // It would explain each statement of each deleted row's triggers.
+  // Otherwise `auto_explain` explains each statement that the triggers run for each deleted row.
   await owner.query('set auto_explain.log_min_duration = -1');
   await owner.query('delete from messages where inbox_id = $1', [id]);
 });

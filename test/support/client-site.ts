@@ -59,7 +59,7 @@ export async function startClientSite() {
     requests,
     documents,
     connections: () => connections,
-    /** Lets requests wait for their answer, so that they overlap on a fast and on a slow machine. Returns how to go on. */
+    /** Withholds all answers, so that requests are in progress at the same time. The returned function sends them. */
     holdAnswers(): () => void {
       const { promise, resolve } = Promise.withResolvers<void>();
       answers = promise;

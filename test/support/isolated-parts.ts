@@ -2,10 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { Client } from '@temporalio/client';
 import pg from 'pg';
-import { SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
+import { addMissingSearchAttributes } from '../../dev/stack/temporal.ts';
+import { loadConfig } from '../../platform/config.ts';
+import { createStorage } from '../../platform/storage.ts';
 import { eventually } from './eventually.ts';
 import { connectToTemporal } from './temporal-connection.ts';
 
@@ -23,11 +24,9 @@ export interface Parts {
 
 const TEMPLATE = 'agent_email_isolated';
 const TEMPLATE_FILE = 'isolated.json';
-/** temporal.api.enums.v1.IndexedValueType */
-const KEYWORD = 2;
 const DAY_SECONDS = 86_400;
 
-/** A running service, as `npm start` describes it in its folder. */
+/** Reads what `npm start` has written to its folder: the settings of its processes, and the URL of its PostgreSQL as superuser. */
 export function readService(dataDir: string) {
   const read = (file: string) => readFileSync(join(dataDir, file), 'utf8');
   const settings = {
@@ -71,11 +70,6 @@ export async function createParts(dataDir: string): Promise<Parts> {
   const { settings, postgres } = readService(dataDir);
   const { apiKey } = JSON.parse(readFileSync(join(dataDir, TEMPLATE_FILE), 'utf8')) as { apiKey: string };
   const name = `isolated-${randomBytes(6).toString('hex')}`;
-  const [temporal] = await Promise.all([
-    createNamespace(settings.workers.TEMPORAL_ADDRESS ?? '', name),
-    createBucket(settings.workers, name),
-    execute(postgres, `create database "${name}" template ${TEMPLATE}`),
-  ]);
   const own = (of: Record<string, string>) => ({
     ...of,
     DATABASE_URL: withDatabase(of.DATABASE_URL, name),
@@ -83,8 +77,14 @@ export async function createParts(dataDir: string): Promise<Parts> {
     S3_BUCKET: name,
     TEMPORAL_NAMESPACE: name,
   });
+  const workers = own(settings.workers);
+  const [temporal] = await Promise.all([
+    createNamespace(settings.workers.TEMPORAL_ADDRESS ?? '', name),
+    createBucket(workers),
+    execute(postgres, `create database "${name}" template ${TEMPLATE}`),
+  ]);
   return {
-    settings: { api: own(settings.api), workers: own(settings.workers) },
+    settings: { api: own(settings.api), workers },
     ownerDatabaseUrl: `${postgres}/${name}`,
     apiKey,
     async stop() {
@@ -107,18 +107,10 @@ async function execute(server: string, statement: string): Promise<void> {
   }
 }
 
-async function createBucket(settings: Record<string, string>, name: string): Promise<void> {
-  const client = new S3Client({
-    endpoint: settings.S3_ENDPOINT ?? '',
-    region: settings.S3_REGION ?? '',
-    forcePathStyle: true,
-    credentials: {
-      accessKeyId: settings.S3_ACCESS_KEY_ID ?? '',
-      secretAccessKey: settings.S3_SECRET_ACCESS_KEY ?? '',
-    },
-  });
-  await client.send(new CreateBucketCommand({ Bucket: name }));
-  client.destroy();
+async function createBucket(settings: Record<string, string>): Promise<void> {
+  const storage = createStorage(loadConfig(settings));
+  await storage.ensureBucket();
+  storage.close();
 }
 
 async function createNamespace(address: string, namespace: string): Promise<{ stop(): Promise<void> }> {
@@ -128,14 +120,7 @@ async function createNamespace(address: string, namespace: string): Promise<{ st
     workflowExecutionRetentionPeriod: { seconds: DAY_SECONDS as never },
   });
   // The server reads its namespaces again every few seconds.
-  await eventually(
-    () =>
-      connection.operatorService.addSearchAttributes({
-        namespace,
-        searchAttributes: Object.fromEntries(SEARCH_ATTRIBUTES.map((name) => [name, KEYWORD])),
-      }),
-    60_000,
-  );
+  await eventually(() => addMissingSearchAttributes(connection, namespace), 60_000);
   return {
     async stop() {
       const { schedule } = new Client({ connection, namespace });

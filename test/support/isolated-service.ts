@@ -23,7 +23,7 @@ export interface IsolatedService {
   ownerDatabaseUrl: string;
   /** The workers' configuration, for tests that read storage. */
   config: Config;
-  /** Whose connection the caller closes. */
+  /** A client for its namespace. The caller closes its connection. */
   connectToTemporal(): Promise<Client>;
   /** Everything the process has printed, also before a restart. */
   outputOf(name: ServiceProcess): string;
